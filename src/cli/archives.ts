@@ -9,7 +9,7 @@ import type { Cli } from './cli.ts';
 /** The help of an archive argument. */
 export const ARCHIVE_HELP = 'a file or a PostgreSQL URL (default: PERDURE_ARCHIVE)';
 
-/** The named archive, or that of the environment. @throws PerdureError `INVALID_ARGUMENT` */
+/** The named archive, or the one in `PERDURE_ARCHIVE`. @throws PerdureError `INVALID_ARGUMENT` */
 export function archivePlace(named: string | undefined): string {
   const place = named ?? process.env['PERDURE_ARCHIVE'];
   if (place) return place;

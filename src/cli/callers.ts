@@ -35,14 +35,14 @@ export function withCallers(command: Command): Command {
     .option('--oidc-tenant-claim <name>', 'the claim with the tenant; a JWT without it is refused');
 }
 
-/** Who may call, and how to say so. */
+/** The callers, and how to print them. */
 export interface Callers {
   access: Pick<HttpApiOptions, 'token' | 'tokens' | 'jwt'>;
   /** A new token, to be printed. */
   shown: string | undefined;
-  /** Whether PERDURE_HTTP_TOKEN, or what is shown, is a token. */
+  /** Whether a token can be copied from PERDURE_HTTP_TOKEN, or from `shown`. */
   isCopied: boolean;
-  /** What is printed of them. */
+  /** The lines to print about the callers. */
   lines: () => string[];
 }
 

@@ -76,7 +76,7 @@ export class Cli {
 
   get serverOptions(): ResolveServerOptions {
     const { address } = this.#options;
-    // With an address, the rest of the environment belongs to another server.
+    // With an address, `resolveServer` ignores the environment. Only its namespace still applies.
     const namespace =
       this.#options.namespace ??
       (address === undefined ? undefined : process.env['TEMPORAL_NAMESPACE'] || undefined);
@@ -95,7 +95,7 @@ export class Cli {
     return this.#options.taskQueue;
   }
 
-  /** The module of the data converter: the typed one, or that of the environment. */
+  /** The module of the data converter: from the option, or from the environment. */
   get dataConverterModule(): string | undefined {
     const named = this.#options.dataConverter ?? (process.env['PERDURE_DATA_CONVERTER'] || undefined);
     return named === undefined ? undefined : resolve(named);
@@ -135,7 +135,7 @@ export class Cli {
       import('../client/index.ts'),
       import('../server/index.ts'),
     ]);
-    // First: an error in the module or in PERDURE_LIVE must not leave a connection behind.
+    // Load these first: an error in the module or in PERDURE_LIVE must not leave a connection behind.
     const converter = await this.dataConverter();
     const live = await this.#live();
     const server = await connect(options);
@@ -217,7 +217,7 @@ export class Cli {
     await connected?.server.close();
   }
 
-  /** Ends the process after all output was read. */
+  /** Ends the process after all output was written. */
   async exit(code: number): Promise<never> {
     for (const stream of [process.stdout, process.stderr]) {
       await new Promise<void>((resolve) => void stream.write('', () => resolve()));

@@ -1,4 +1,4 @@
-/** Which call approve, edit, reject, respond and resolve mean, and their confirmation. */
+/** Finds the call that approve, edit, reject, respond and resolve mean, and asks for confirmation. */
 import type { Decision, SeenDispatch } from '../contract/calls.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
@@ -15,7 +15,7 @@ const BRIEF = 300;
 const PAST = { approve: 'approved', edit: 'edited', reject: 'rejected', respond: 'answered' } as const;
 
 export interface ChosenCall extends SeenDispatch {
-  /** `null` when no such call waits: the session then says so itself. */
+  /** `null` when no such call waits: the session itself then refuses. */
   tool: string | null;
   args: JsonValue;
 }
@@ -141,7 +141,7 @@ function show({ terminal }: Cli, { callId, tool, args, argsDigest }: ChosenCall)
   terminal.error(`  digest ${shownDigest(argsDigest)}`);
 }
 
-/** The digits of a digest that a command has, for people to compare. */
+/** The first digits of a digest, as commands print them, for people to compare. */
 export function shownDigest(argsDigest: string): string {
   return clean(argsDigest.slice(0, SHOWN_DIGITS));
 }
@@ -173,7 +173,7 @@ function unasked(call: ChosenCall, commands: readonly string[]): PerdureError {
   });
 }
 
-/** The call as it waits, or `null` when it was named and does not. */
+/** The waiting call, or `null` when the named call does not wait. */
 async function waitingCall(
   cli: Cli,
   sessionId: string,
@@ -221,7 +221,7 @@ export async function decideCall(
     session.decide({ callId, argsDigest }, decision, { by }),
   );
   const value = { sessionId, ...chosen, ...decision, by, status };
-  // Of an edit, `args` are the new ones: those that ran, or wait.
+  // After an edit, `args` are the new arguments.
   terminal.result(verb === 'edit' ? { ...value, formerArgs: args } : value, () =>
     [
       `${PAST[verb]} ${clean(callId)}  ${terminal.style('bold', clean(tool ?? ''))} ${inline(args, BRIEF)}`,

@@ -27,7 +27,7 @@ export class FileWatch {
       clearTimeout(this.#settling);
       this.#settling = setTimeout(() => this.#onChange(`${directory}${sep}${name}`), SETTLE_MS);
     });
-    // A removed directory takes its files with it.
+    // The directory was removed: there is nothing left to watch.
     watcher.on('error', () => watcher.close());
     this.#directories.set(directory, { watcher, names });
   }

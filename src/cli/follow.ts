@@ -11,11 +11,11 @@ import { EXIT } from './failures.ts';
 import { needs, nextOf } from './render.ts';
 import { clean } from './terminal.ts';
 
-/** After this time without a part, a session that works is asked whether a worker has it, in milliseconds. */
+/** How long a working session may send no part before we ask whether a worker has it, in milliseconds. */
 const SILENT_MS = 5_000;
 
 export interface FollowOptions {
-  /** The cursor after which it begins. */
+  /** The cursor after which the stream begins. */
   since?: string;
   /** Without a cursor: the number of past messages that are shown first. */
   messages?: number;
@@ -56,7 +56,7 @@ export async function follow(
     }
   } finally {
     watch.stop();
-    // What it waits for may come late.
+    // Not awaited: the part that it waits for may come late.
     void parts.return(undefined).catch(() => undefined);
   }
   if (signal.aborted) {
@@ -82,7 +82,7 @@ async function pastMessages(session: Followed, view: SessionView, count: number)
 
 /** Notices when a session that works is silent because no worker has it. */
 class Watch {
-  /** Rejects when there is no worker and the command is to end. */
+  /** Rejects when there is no worker and the command must end. */
   readonly failed: Promise<never>;
   #fail: (error: unknown) => void = () => undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -101,7 +101,7 @@ class Watch {
     this.failed.catch(() => undefined);
   }
 
-  /** A part has come. */
+  /** Called for each part. Restarts the wait while the session works. */
   heard(view: SessionView | null): void {
     this.stop();
     this.#isTold = false;
@@ -178,7 +178,7 @@ class Printer {
         if (todo !== '') terminal.write(`${todo}\n`);
         return;
       }
-      // The phase and the calls say it, or nobody needs it at a terminal.
+      // Phases and calls show these already, or nobody needs them at a terminal.
       case 'reasoning':
       case 'tool_input':
       case 'approval':

@@ -9,7 +9,7 @@ import { OWN } from '../worker/own-modules.ts';
 
 /** What a module exports. */
 export interface ImportedModule {
-  /** The exports by their names, with what the default export holds. */
+  /** The exports by name, with the properties of the default export. */
   values: Record<string, unknown>;
   /** The names of the exports, for messages. */
   names: string[];
@@ -40,7 +40,7 @@ export async function importModule(path: string, onFile: (file: string) => void)
   } finally {
     for (const file of Object.keys(createRequire(import.meta.url).cache)) tell(file);
   }
-  // A CommonJS module may have its exports in the default one. An agent there has no exports.
+  // A CommonJS module may have its exports inside the default export. A default export that is an agent has none.
   const inner = exported['default'];
   const held = isObject(inner) && inner['perdure'] === undefined ? inner : {};
   return { values: { ...held, ...exported }, names: Object.keys(exported) };
@@ -50,7 +50,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Messages of loaders that confuse CommonJS and ES modules. */
+/** Loader errors about a module that mixes CommonJS and ES modules. */
 const COMMON_JS =
   /Top-level await|ERR_REQUIRE|require\(\) (of ES Module|cannot be used)|Cannot use import statement|Unexpected token 'export'|import\.meta|"exports" main defined/;
 

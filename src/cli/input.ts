@@ -82,7 +82,7 @@ export function withSeen(command: Command): Command {
     .option('--by <name>', 'who decides (default: $USER)');
 }
 
-/** The same for a decision, which may also be made on any arguments. */
+/** The same for a decision, with an option to skip the confirmation. */
 export function withDecision(command: Command): Command {
   return withSeen(command)
     .option('--yes', 'do not ask for confirmation')
@@ -119,7 +119,7 @@ export async function jsonOf(option: string, argument: string): Promise<JsonValu
   }
 }
 
-/** The context that an option gives a session. What is no object the client refuses. */
+/** The context of `--context`. The client refuses anything but an object. */
 export async function contextOf(argument: string | undefined): Promise<object | undefined> {
   return argument === undefined ? undefined : ((await jsonOf('--context', argument)) as object);
 }

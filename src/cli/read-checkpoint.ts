@@ -1,4 +1,4 @@
-/** Checkpoints for the verbs that show them. Sessions need no worker for this. */
+/** Reads checkpoints for the verbs that show them. Sessions need no worker for this. */
 import type { Checkpoint, CheckpointSaver } from '../contract/checkpoint.ts';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -44,8 +44,8 @@ export async function readCheckpoint(
 }
 
 /**
- * A checkpoint with the messages and calls of all runs of its session. Those of earlier runs go with the session when it is
- * deleted. Then it is the checkpoint as it was archived.
+ * A checkpoint with the messages and calls of all runs of its session. After the session was deleted, it is the
+ * archived checkpoint, which has those of its own run only.
  *
  * @throws PerdureError as {@link readCheckpoint}
  */

@@ -18,14 +18,15 @@ import { clean } from './terminal.ts';
 const LOOK_MS = 2_000;
 
 /**
- * Runs the exporter until it is told to end.
+ * Runs the exporter until it is interrupted.
  *
- * @throws PerdureError `INVALID_ARGUMENT` without the file's directory; `SESSION_CLOSED` when the exporter was ended from outside
+ * @throws PerdureError `INVALID_ARGUMENT` when the file's directory does not exist; `SESSION_CLOSED` when the exporter
+ * was ended from outside
  */
 export async function runArchive(cli: Cli, path: string, name: string | undefined): Promise<void> {
   const stop = cli.untilInterrupted();
   const directory = dirname(resolve(path));
-  // The exporter would retry for ever.
+  // Without the directory, the exporter would retry for ever.
   if (!isPostgresUrl(path) && !existsSync(directory))
     throw new PerdureError(
       'INVALID_ARGUMENT',
@@ -51,7 +52,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
     stop.addEventListener('abort', end, { once: true });
     if (stop.aborted) end();
     const { address } = connectionOptions;
-    // Without the secrets of a URL.
+    // `place` is the path, or the URL without its secrets.
     const { place } = openArchive(path);
     const ready = { type: 'ready', file: place, namespace, address, pid: process.pid };
     cli.terminal.item(ready, () =>
@@ -73,7 +74,7 @@ export async function runArchive(cli: Cli, path: string, name: string | undefine
       const status = stop.aborted ? null : await archiveStatus(client, name).catch(() => null);
       if (status === null) continue;
       const lines = problems(status);
-      // The time and the attempts change all the time.
+      // Without the time and the attempts, which change all the time.
       const about = JSON.stringify([status.failure?.message ?? null, status.unreadable]);
       if (about === told) continue;
       if (lines.length > 0 || told !== '') {

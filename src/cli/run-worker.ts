@@ -1,4 +1,4 @@
-/** A worker that runs until it is told to end. */
+/** A worker that runs until it is interrupted. */
 import { relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, type NativeConnection, Runtime, type Worker } from '@temporalio/worker';
@@ -21,7 +21,7 @@ interface Options {
   deployment?: DeploymentOptions;
 }
 
-/** Runs a module's agents until told to end. */
+/** Runs a module's agents until it is interrupted. */
 export async function runWorker(cli: Cli, path: string, { supervised, deployment }: Options): Promise<void> {
   const stop = cli.untilInterrupted();
   const report = (message: WorkerReport): void => void (supervised && process.send?.(message));
@@ -50,7 +50,7 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
     const end = (): void => (worker.getState() === 'RUNNING' ? worker.shutdown() : undefined);
     stop.addEventListener('abort', end, { once: true });
     if (stop.aborted) end();
-    // Some servers do not show pollers to a worker: then it is ready a moment early.
+    // Some servers do not show pollers to a worker: then the worker is reported as ready a moment early.
     const polling = untilPolling(worker, connection, namespace, taskQueue, stop).catch(() => undefined);
     await Promise.race([running, polling]);
     if (worker.getState() === 'RUNNING') {
@@ -81,7 +81,7 @@ export async function runWorker(cli: Cli, path: string, { supervised, deployment
     }
     await running;
   } finally {
-    // A worker that was ended by force still holds it. The process ends with both.
+    // A worker that was ended by force still uses the connection. The end of the process ends both.
     await connection.close().catch(() => undefined);
   }
 }

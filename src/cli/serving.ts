@@ -6,7 +6,7 @@ import { defined } from '../contract/json.ts';
 import type { HttpApi, HttpApiOptions, serveHttp } from '../http/index.ts';
 import type { Cli, Connected } from './cli.ts';
 
-/** The token of callers: typed, or that of the environment, or a new one. Only a new one is `shown`. */
+/** The token of callers: typed, from the environment, or new. Only a new token is `shown`. */
 export function callersToken(
   typed: string | undefined,
   variable: string,

@@ -59,7 +59,7 @@ interface RunningWorker {
 
 function startWorker({ args, stdout, onEvent }: SupervisorOptions, watch: FileWatch): RunningWorker {
   const child = spawn(process.execPath, [...process.execArgv, ownModule('cli/main'), ...args], {
-    // In its own process group it gets Ctrl-C from us, once.
+    // In its own process group, the worker gets Ctrl-C only once, from us.
     detached: process.platform !== 'win32',
     stdio: ['ignore', stdout, 'inherit', 'ipc'],
   });

@@ -9,7 +9,11 @@ import { sessionError } from '../temporal/errors.ts';
 import type { Cli } from './cli.ts';
 import { sessionStateOf } from './read-checkpoint.ts';
 
-/** The state of a checkpoint to continue from. @throws PerdureError `INVALID_ARGUMENT` for a thread's */
+/**
+ * The state of a checkpoint to continue from.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` for the checkpoint of a thread
+ */
 export function origin(checkpoint: Checkpoint): SessionState {
   const state = sessionStateOf(checkpoint);
   if (state !== null) return state;

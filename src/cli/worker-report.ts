@@ -1,6 +1,6 @@
 /** What a supervised worker tells `perdure dev`, over the channel between the two processes. */
 export type WorkerReport =
-  /** A file that the agents are made of. */
+  /** A source file of the agents. */
   | { type: 'file'; file: string }
   /** The worker polls its task queue. */
   | {

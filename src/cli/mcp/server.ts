@@ -41,7 +41,7 @@ const waitSeconds = z
   .default(WAIT_S)
   .describe('how long to wait for the answer; 0 does not wait');
 
-/** Makes a server. One connection has one. */
+/** Makes the server of one connection. */
 export function sessionsServer({ sessions, by, decides }: McpServerOptions): McpServer {
   const server = new McpServer(
     { name: 'perdure', version: packageJson.version },

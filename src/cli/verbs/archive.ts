@@ -14,7 +14,7 @@ interface Options {
   status?: true;
 }
 
-/** `perdure archive`: checkpoints are stored in a file as they are made. */
+/** `perdure archive`: stores checkpoints in an archive as they are made. */
 export function archive(program: Command, cli: Cli): void {
   program
     .command('archive')
@@ -37,7 +37,7 @@ export function archive(program: Command, cli: Cli): void {
     });
 }
 
-/** Starts the exporter again. The environment's archive need not be typed, and a URL is shown without its secrets. */
+/** The command that starts the exporter again. It leaves out the environment's archive, and the secrets of a URL. */
 function startCommand(path: string, shown: string, name: string | undefined): string {
   const place = path === process.env['PERDURE_ARCHIVE'] ? [] : [shown];
   return command('archive', ...place, ...(name === undefined ? [] : ['--name', name]));

@@ -55,7 +55,7 @@ export function cancel(program: Command, cli: Cli): void {
     });
 }
 
-/** Shows what an undo would do, and asks. Approvals of each call need no confirmation here. */
+/** Shows what an undo would do, and asks. With `--yes` or `--each`, no confirmation is needed here. */
 async function confirmed(cli: Cli, sessionId: string, plan: UndoPlan, options: Options): Promise<boolean> {
   const lines = planOfUndo(plan);
   if (options.yes || options.each) {

@@ -52,7 +52,7 @@ export function dev(program: Command, cli: Cli): void {
         '--namespace',
         namespace,
         ...(cli.dataConverterModule === undefined ? [] : ['--data-converter', cli.dataConverterModule]),
-        // What is configured may come with TLS and a key: the worker reads it, too.
+        // A configured server may need TLS and a key: the worker reads the configuration, too.
         ...(found ? [] : ['--address', connectionOptions.address]),
       ];
       const onEvent = (event: SupervisorEvent): void => tellWorker(cli, event);
@@ -77,7 +77,7 @@ export function dev(program: Command, cli: Cli): void {
     });
 }
 
-/** A port; `undefined` when somebody has it. */
+/** The port, or `undefined` when it is taken. */
 async function ifFree(port: number): Promise<number | undefined> {
   const probe = createServer();
   const free = await new Promise<boolean>((resolve) => {

@@ -5,7 +5,7 @@ import type { Cli } from '../cli.ts';
 import { amount, count, duration } from '../input.ts';
 import { clean } from '../terminal.ts';
 
-/** Commander makes an empty text of `null`. */
+/** `none` stands for `null`, which Commander would turn into an empty text. */
 type Cap = number | 'none';
 
 interface Options {

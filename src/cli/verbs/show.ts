@@ -78,7 +78,7 @@ export function show(program: Command, cli: Cli): void {
     });
 }
 
-/** The end of what the model sees, and how many messages that is. */
+/** The last messages that the model sees, and how many it sees in all. */
 async function seenPage(session: Session, limit: number): Promise<TranscriptPage> {
   const view = await session.view();
   const first = Math.max(0, view.length - limit);

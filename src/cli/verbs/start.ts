@@ -83,7 +83,7 @@ async function startOrUse(
   const start = { ...(await startOptions(message, options)), id };
   cli.repeat = typedWith({
     '--id': id,
-    // Without it, the repeated command would fail with SESSION_EXISTS.
+    // Without the message id, the repeated command would fail with SESSION_EXISTS.
     ...(useExisting && message?.id !== undefined ? { '--message-id': message.id } : {}),
   });
   try {

@@ -45,7 +45,7 @@ export function worker(program: Command, cli: Cli): void {
     });
 }
 
-/** The version of the worker. That of `perdure dev` has none, whatever the environment says. */
+/** The version of the worker. The worker of `perdure dev` has none, whatever the environment says. */
 function versionOf({ supervised, deployment, buildId, pinned }: Options): { deployment?: DeploymentOptions } {
   if (supervised) return {};
   if (deployment === undefined) {
