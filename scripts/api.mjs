@@ -19,7 +19,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'perdure-api-'));
 process.on('exit', () => rmSync(scratch, { recursive: true }));
 const base = ExtractorConfig.loadFile('api-extractor.json');
 /**
- * What the main door, which is the first, shows: the other doors speak of it without showing it again.
+ * What the main door exports. It comes first: the other doors may use its names without exporting them again.
  *
  * @type {Set<string>}
  */

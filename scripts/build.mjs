@@ -1,6 +1,6 @@
-// Builds src to dist: declarations for each module, and the code in few files, for loading many small ones is most
-// of what the package adds to a worker's start. All is written beside dist first, so that an error leaves the last
-// good build alone and a process that runs from dist never sees half of one.
+// Builds src to dist: declarations for each module, and the code in few files, because loading many small files is most
+// of what the package adds to a worker's start. The build is written beside dist first: an error leaves the last good
+// build in place, and a process that runs from dist never sees half a build.
 //
 //   node scripts/build.mjs                 dist
 //   node scripts/build.mjs --code FOLDER   the code alone, in another folder: what the tests of the CLI run
@@ -12,7 +12,7 @@ const [flag, target = 'dist'] = process.argv.slice(2);
 const fresh = `${target}-${process.pid}`;
 const old = `${fresh}-old`;
 
-/** Modules that are run by themselves, beside the doors. */
+/** Modules that run by themselves, besides the doors. */
 const RUN = ['testing/harness/worker-main', 'testing/scripted-model/main', 'worker/workflow-bundle'];
 
 /**
@@ -50,14 +50,14 @@ try {
     platform: 'node',
     format: 'esm',
     target: 'node20.19',
-    // The sources are published beside it.
+    // The sources are published beside dist, so the maps need not repeat them.
     sourcemap: true,
     sourcesContent: false,
     logLevel: 'warning',
   });
   step(process.execPath, 'scripts/bundle-console.mjs', `${fresh}/console`);
   step(process.execPath, 'scripts/bundle-workflows.mjs', fresh);
-  // Of two that build the code at once, the first one's stays: its commands may run by now.
+  // If two processes build the code at once, the first build stays: its commands may run by now.
   if (flag !== '--code' && existsSync(target)) renameSync(target, old);
   renameSync(fresh, target);
 } catch (error) {

@@ -1,5 +1,6 @@
 // Bundles the sessions' workflows of a build and keeps the bundle with it, so that a worker starts without
-// bundling. Its name says which version of the SDK it holds. The argument is the directory of the build; it will be `dist`, whatever it is called until then.
+// bundling. Its name says which version of the SDK it holds. The argument is the directory of the build, which is
+// renamed to `dist` later.
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -19,7 +20,7 @@ const { buildWorkflowBundle, prebuiltName } =
 const anywhere = (text) => text.replaceAll(`/${folder}/`, '/dist/').replaceAll(resolve(), '/perdure');
 
 /**
- * Marks what names a copyright as a comment to keep, in as many lines.
+ * Marks comments with a copyright to be kept. The number of lines stays the same.
  *
  * @param {string} text
  */
@@ -28,7 +29,8 @@ const licensed = (text) =>
     /copyright/i.test(lines) ? `/*!${lines.replaceAll(/^\/\//gm, '').trimEnd()} */\n` : lines,
   );
 
-// Without other comments and the sources' text, which are most of it: each worker reads code and map when it starts.
+// Other comments and the sources' text are most of the bundle, so leave them out: each worker reads code and map when
+// it starts.
 const { code, map } = await transform(licensed(await buildWorkflowBundle(undefined, resolve(folder))), {
   minifyWhitespace: true,
   legalComments: 'eof',

@@ -39,7 +39,8 @@ function capture([command = '', ...args]) {
     const node = command === 'node';
     const child = spawn(node ? process.execPath : command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      // What npm installs there is a batch file; Node itself may lie in a folder with a space, which a shell would split.
+      // On Windows, npm installs batch files, which need a shell. Node itself may be in a folder with a space, which a
+      // shell would split.
       shell: process.platform === 'win32' && !node,
       env: { ...process.env, ...(tty && { FORCE_COLOR: '1' }) },
     });
@@ -49,7 +50,7 @@ function capture([command = '', ...args]) {
       });
     }
     child.on('error', (error) => resolve({ code: 127, output: error.message }));
-    // Not every tool asks whether it writes to a terminal.
+    // Some tools write colours even if they do not write to a terminal.
     child.on('close', (code) =>
       resolve({ code: code ?? 1, output: tty ? output : stripVTControlCharacters(output) }),
     );

@@ -26,7 +26,7 @@ function step(command, args) {
 }
 
 /**
- * The strings at the ends of a value: the files that `exports` and `bin` name.
+ * All strings within a value: the files that `exports` and `bin` name.
  *
  * @param {unknown} value
  * @returns {string[]}

@@ -1,5 +1,5 @@
-// Checks the directions of imports, and that the check saw what there is to see: a parser that reads nothing
-// finds no violation either.
+// Checks the directions of imports, and that the check has seen the modules: a parser that reads nothing finds no
+// violation either.
 import { existsSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { parseArgs } from 'node:util';
