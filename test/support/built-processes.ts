@@ -1,4 +1,6 @@
-/** Modules that tests run as processes, built once a run: a process loads the many small ones of the sources slowly. */
+/**
+ * Builds the modules that tests run as processes, once per run: a process is slow to load the many small source files.
+ */
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,7 +46,7 @@ const DOORS = {
 /** A build of the modules. */
 export interface BuiltProcesses {
   readonly folder: string;
-  /** Builds again: the sources have changed. */
+  /** Builds again, after the sources have changed. */
   rebuild(): Promise<void>;
   remove(): Promise<void>;
 }

@@ -1,9 +1,9 @@
 import type { Payload, PayloadCodec } from '@temporalio/common';
 
-/** The encoding of what is sealed. */
+/** The encoding of sealed payloads. */
 export const SEALED: Buffer = Buffer.from('binary/sealed');
 
-/** A user's codec: seals what speaks of a secret, and opens it for as long as it has its key. */
+/** A user's codec. It seals payloads that contain a secret, and opens them as long as it has its key. */
 export class Codec implements PayloadCodec {
   hasKey = true;
   readonly #secret: string;

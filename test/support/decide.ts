@@ -1,4 +1,4 @@
-/** Deciding on calls by their ids, as they are when a test looks at them. */
+/** Decides on calls by their ids, with the arguments and dispatch that they have now. */
 import type { Decision, Resolution, Session } from '../../src/index.ts';
 
 interface Done {
@@ -6,7 +6,10 @@ interface Done {
   status: string;
 }
 
-/** A call as it waits now. Of one that does not wait nothing has been seen, so that the session says why. */
+/**
+ * The waiting call. For a call that does not wait, returns values that no call has, so that the session says why it
+ * refuses.
+ */
 async function seen(session: Session, callId: string) {
   const waiting = await session.approvals();
   return waiting.find((call) => call.callId === callId) ?? { callId, argsDigest: 'not seen', dispatchNo: 0 };
@@ -22,7 +25,7 @@ export async function decide(
   return session.decide(await seen(session, callId), decision, options);
 }
 
-/** Says what became of the dispatch of a call that is in question now. */
+/** Says what became of the current dispatch of a call. */
 export async function resolve(
   session: Session,
   callId: string,

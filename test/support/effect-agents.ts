@@ -26,11 +26,11 @@ const refundArgs = z.object({
   reason: z.string().default('broken'),
 }) as z.ZodType<RefundArgs>;
 
-// Read at each call: a test that starts the service after this module was loaded says where it is.
+// Read at each call: a test may start the service after this module was loaded.
 const payments = (): ReturnType<typeof createPaymentsClient> =>
   createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
 
-/** What certainly did not happen is said so; only a connection that was refused is worth another try. */
+/** Reports requests that certainly did nothing. Only a request that was never sent is worth another try. */
 async function attempt<T>(request: Promise<T>): Promise<T> {
   try {
     return await request;
@@ -73,9 +73,9 @@ const tools = {
   refundBlind: refundTool(),
   /** One for all sessions. */
   refundGlobally: refundTool({ verify, settle: '2s', idempotency: { scope: 'global', ttl: '1h' } }),
-  /** Gives up long before the service does; whatever lands late lands within its settle time. */
+  /** Gives up long before the service does. A late effect lands within the settle time. */
   refundTimed: refundTool({ verify, timeout: '300ms', settle: '5s' }),
-  /** For workers that die at any moment: a request that is on its way then lands within its settle time. */
+  /** For workers that die at any moment. A request that is under way then lands within the settle time. */
   refundPatient: refundTool({ verify, settle: '2s' }),
   /** Neither it nor its verify ever answers. */
   refundSilent: refundTool({
@@ -83,7 +83,7 @@ const tools = {
     execute: () => new Promise(() => {}),
     verify: () => new Promise(() => {}),
   }),
-  /** Asks the fence just before its request, and then looks at nothing. */
+  /** Asks the fence just before its request, and then ignores the abort signal. */
   refundFenced: refundTool({
     verify,
     execute: async (input, { fence, idempotencyKey }) => {
@@ -107,7 +107,7 @@ const tools = {
       return refund;
     },
   }),
-  /** One attempt: what counts as one decides what becomes of it. */
+  /** One attempt: the outcome depends on what counts as an attempt. */
   refundOnce: refundTool({ verify, maxAttempts: 1 }),
   refundEachTime: refundTool({ verify, idempotency: { scope: 'call' } }),
   refundByCharge: refundTool({ verify, idempotency: { args: ['chargeId', 'cents'] } }),
@@ -182,11 +182,11 @@ export const priced: DefinedAgent = defineAgent({
 });
 export const effects: DefinedAgent = defineAgent({ ...common, name: 'effects' });
 export const parallel: DefinedAgent = defineAgent({ ...common, name: 'parallel', toolOrder: 'parallel' });
-/** Its sessions go on in a new run with each turn, also while they wait. */
+/** Its sessions continue in a new run after each turn, even while they wait. */
 export const rolling: DefinedAgent = defineAgent({ ...common, name: 'rolling', runTurns: 1 });
-/** Its calls give no sign of life for an hour: only a successor's word can end them sooner. */
+/** Its calls may go without a heartbeat for an hour: only a successor's report can end them sooner. */
 export const silent: DefinedAgent = defineAgent({ ...common, name: 'silent', heartbeat: '1h' });
-/** As `silent`, and held before its reads begin, once what was read before is in its heartbeats. */
+/** As `silent`, but can be held before its reads begin, when earlier results are in its heartbeats already. */
 export const slowToBegin: DefinedAgent = defineAgent({
   ...common,
   name: 'slowToBegin',

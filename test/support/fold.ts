@@ -1,4 +1,4 @@
-/** The fold of a session's history, held against the live session. */
+/** Compares the fold of a session's history with the live session. */
 import type { Client } from '@temporalio/client';
 import { expect } from 'vitest';
 import { canonicalJson } from '../../src/contract/json.ts';
@@ -8,8 +8,8 @@ import { readPages } from '../../src/temporal/index.ts';
 import { polled } from './polled.ts';
 
 /**
- * Folds the history of a session's present run, once a workflow task of it has completed: the server holds back a run
- * after one that lived for less than a second.
+ * Folds the history of a session's present run, once its first workflow task has completed: the server delays a run
+ * that follows a run of less than a second.
  */
 export async function foldOf(client: Client, session: Session, runId?: string): Promise<SessionState> {
   const run = runId === undefined ? {} : { runId };
@@ -31,7 +31,7 @@ export async function expectFoldEqualsLive(client: Client, session: Session): Pr
     const before = await session.snapshot();
     const folded = await foldOf(client, session, before.runId);
     const after = await session.snapshot();
-    // The session went on between the two looks.
+    // The session has changed between the two reads.
     if (text(before) !== text(after)) continue;
     expect(folded).toEqual(after);
     expect(text(folded)).toBe(text(after));

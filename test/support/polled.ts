@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const TIMEOUT_MS = 60_000;
-/** A question to a session costs it, its worker and the server some milliseconds of processor time: the pauses grow. */
+/** Each check costs the session's worker and the server some milliseconds of processor time, so the pauses grow. */
 const PAUSE_MS = { first: 10, growth: 1.3, most: 250 };
 
 /** Asks again and again until the answer is yes. Fails with what `last` shows when that takes longer than a minute. */

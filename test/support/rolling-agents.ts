@@ -1,4 +1,4 @@
-/** An agent whose sessions go on in a new run after each turn: the module that worker processes load. */
+/** An agent whose sessions continue in a new run after each turn: the module that worker processes load. */
 import { type DefinedAgent, defineAgent } from '../../src/index.ts';
 
 export const rolling: DefinedAgent = defineAgent({

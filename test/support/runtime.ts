@@ -2,7 +2,7 @@ import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import { isOwnBundle } from '../../src/worker/workflow-bundle.ts';
 
-/** Logs errors only. A process has one runtime, and serves several test files: who comes first installs it. */
+/** Logs errors only. A process has one runtime and serves several test files: the first of them installs it. */
 export function quietRuntime(): void {
   try {
     Runtime.install({ logger: new DefaultLogger('ERROR') });
@@ -11,7 +11,7 @@ export function quietRuntime(): void {
   }
 }
 
-/** What the SDK's workers do to run workflow code, as far as it is shared here. */
+/** The internals of the SDK's workers that are shared here. */
 interface WorkerInternals {
   getOrCreateBundle(options: Compiled, logger: unknown): Promise<object>;
   createWorkflowCreator(bundle: object, options: Compiled, logger: unknown): Promise<object>;
@@ -60,7 +60,7 @@ function shareBundle(): void {
 }
 shareBundle();
 
-/** The hooks that the SDK sets in a thread that runs workflow code, as far as tests leave them out. */
+/** A hook that the SDK sets in threads that run workflow code. Tests leave it out. */
 interface PromiseHooks {
   setPromiseHook(): void;
 }

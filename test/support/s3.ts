@@ -29,7 +29,7 @@ function hasGo(): boolean {
   }
 }
 
-/** The path of the server. To build it takes some minutes. */
+/** The path of the server. Building it takes some minutes. */
 async function serverPath(): Promise<string> {
   if (found !== undefined) return found;
   const home = join(cacheDir(), `${PROGRAM}-${VERSION}`);
@@ -55,7 +55,7 @@ export interface S3Server {
   /** Kills it, and starts it again where it was. */
   kill(): Promise<void>;
   restart(): Promise<void>;
-  /** Kills it and removes what it holds. */
+  /** Kills it and removes its data. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,7 @@
-/** V8's options for processes that live for seconds: without them a quarter of their processor time optimises and collects. */
+/**
+ * V8's options for processes that live for seconds: without them, a quarter of the processor time goes into
+ * optimisation and garbage collection.
+ */
 export const SHORT_LIVED: readonly string[] = [
   '--no-opt',
   '--min-semi-space-size=16',

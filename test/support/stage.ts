@@ -62,7 +62,8 @@ export async function openStage(script: Script): Promise<Stage> {
     id: (name = 'session') => `${name}-${taskQueue}-${ids++}`,
     startWorker: async (agents, options = {}) => {
       native ??= await connectNative(address);
-      // Workflow code in this thread: one of its own costs each worker 0.25 s of processor time. Worker processes have it.
+      // Workflow code in this thread: a thread of its own costs each worker 0.25 s of processor time. Worker processes
+      // have one.
       const own = { agents, connection: native, namespace, taskQueue, debugMode: true };
       const worker = await createWorker({ ...own, ...options });
       const run = worker.run();
@@ -82,7 +83,7 @@ async function connectNative(address: string): Promise<NativeConnection> {
   return native;
 }
 
-/** Waits until a session's view fulfils a condition; shows the last view when it does not in time. */
+/** Waits until a session's view fulfils a condition. On a time-out, the error shows the last view. */
 export async function until(
   session: Session,
   condition: (view: SessionView) => boolean,

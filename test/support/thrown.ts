@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** What a call throws; it must. */
+/** Returns what a call throws. Fails the test when it throws nothing. */
 export function thrown(call: () => unknown): unknown {
   try {
     call();

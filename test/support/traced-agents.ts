@@ -2,5 +2,5 @@
 import * as otel from '../../examples/telemetry/otel.ts';
 
 export * from './effect-agents.ts';
-// Without a use of it, a build drops the module.
+// A build drops a module that nothing uses.
 export const registered: object = otel;

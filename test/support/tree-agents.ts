@@ -44,7 +44,7 @@ export const root: DefinedAgent = defineAgent({
   model: 'root',
   tools: { middle: agentTool(middle), leaf: agentTool(leaf) },
 });
-/** Goes on in a new run after each turn. */
+/** Continues in a new run after each turn. */
 export const boss: DefinedAgent = defineAgent({
   ...common,
   name: 'boss',

@@ -16,7 +16,7 @@ export function effectsIn(place: string): string[] {
 
 export const LARGE: string = 'A large report. '.repeat(20_000);
 
-/** A store that holds before and after it has stored, and that is down while the folder has a file `down`. */
+/** A store with breakpoints before and after it stores. It is down while the folder has a file `down`. */
 class HeldValues extends DirectoryValues {
   override async put(...args: Parameters<DirectoryValues['put']>): Promise<void> {
     await breakpoint('storing');

@@ -39,7 +39,7 @@ export function calls(...toolCalls: (string | [name: string, args: object])[]): 
 /** A harness with the payments service beside it. */
 export interface World extends Harness {
   readonly control: PaymentsControl;
-  /** Stops the service and cuts its connections; what it has answered is on its disk. */
+  /** Stops the service and cuts its connections. Everything it has answered is on its disk. */
   stopService(): Promise<void>;
   /** Starts it again where it was. */
   startService(): Promise<void>;
@@ -70,7 +70,7 @@ export async function openWorld(
     await service.stop();
     rmSync(folder, { recursive: true });
   });
-  // Workers in this process read it, too.
+  // Workers in this process read the variable, too.
   process.env['PAYMENTS_URL'] = url;
   const harness = await createHarness({
     script,
