@@ -22,7 +22,7 @@ import { enlarged } from './large.ts';
 import type { AgentPlan } from './mcp/plan.ts';
 import { ALSO_READ, DELEGATE, MODES, type Mode, PRICE, type Step, TOOL, type ToolKind } from './story.ts';
 
-/** What a call of the lab says: whose it is, and how its tool is to behave. */
+/** The arguments of a call in the lab: whose call it is, and how its tool must behave. */
 interface Args {
   /** Names the effect in the ledger: session and turn. */
   tag: string;
@@ -30,27 +30,27 @@ interface Args {
 }
 
 const service = createPaymentsClient(process.env['PAYMENTS_URL'] ?? '');
-/** A request that is as good as written when its worker is stopped: it does not look at the signal any more. */
+/** Simulates a request that is almost written when its worker is stopped: it ignores the abort signal. */
 const reckless = process.env['LAB_RECKLESS'] === '1';
 const deploy = process.env['LAB_DEPLOY'] ?? '1';
-/** The next version of the agent takes one argument more, of which the calls in flight know nothing. */
+/** The next version of the agent takes one more argument, which the calls in flight do not have. */
 const inputSchema = z.object({
   tag: z.string(),
   mode: z.enum(MODES),
   ...(deploy === '1' ? {} : { note: z.string().optional() }),
 }) as z.ZodType<Args>;
 const clock = { step: process.env['LAB_CLOCK_STEP'], file: process.env['LAB_CLOCK_FILE'] ?? '' };
-/** Planted mistakes, to see that the lab sees them: a verify that always says that nothing happened, ... */
+/** Planted mistakes, to test that the lab finds them: a verify that always says that nothing happened, ... */
 const lies = process.env['LAB_LYING_VERIFY'] === '1';
-/** ... and a tool that is never done again. */
+/** ... and a tool that is never repeated. */
 const givesUp = process.env['LAB_GIVE_UP'] === '1';
 const runTurns = process.env['LAB_RUN_TURNS'] ?? '';
-/** What the end of a task does to its sub-agent in the background. */
+/** What happens to the background sub-agent of a task when the task ends. */
 const atEnd = process.env['LAB_AT_END'] === 'cancel' ? 'cancel' : 'wait';
-/** Its tools certainly do nothing. */
+/** The tools refuse: they certainly do nothing. */
 const refuses = process.env['LAB_REFUSES'] === '1';
 
-/** A store of values that holds before and after it has stored, and that fails as often as planned. */
+/** A value store with breakpoints before and after it stores, which fails as often as planned. */
 class HeldValues extends DirectoryValues {
   #failures = Number(process.env['LAB_VALUES_FAIL'] ?? 0);
 
@@ -76,7 +76,7 @@ export const workerOptions: Partial<SessionWorkerOptions> = {
   // Each worker can be held while it decodes a workflow task.
   ...(codecs.length === 0 ? {} : { dataConverter: { payloadCodecs: codecs } }),
 };
-/** What certainly did not happen is said so; only a connection that was refused is worth another try. */
+/** Reports requests that certainly did nothing. Only a request that was never sent is worth another try. */
 async function attempt<T>(request: Promise<T>): Promise<T> {
   try {
     return await request;
@@ -88,7 +88,7 @@ async function attempt<T>(request: Promise<T>): Promise<T> {
   }
 }
 
-/** The steps of a call that a worker can be held at, around whatever it asks of the world. */
+/** Runs a call through its steps. A worker can be held at each step, before and after the request to the service. */
 async function steps(
   { kind, tool = TOOL[kind] }: { kind: ToolKind; tool?: string },
   { tag, mode }: Args,
@@ -175,7 +175,7 @@ const common = {
   maxOutputTokens: 256,
   heartbeat: '1s',
   loopLimit: 1_000,
-  // As often as can be: each turn ends a run.
+  // Runs end as often as possible: after each turn.
   ...(runTurns === '' ? {} : { runTurns: Number(runTurns) }),
 } as const;
 
@@ -212,7 +212,7 @@ const steward = defineAgent({
   },
 });
 
-/** The root of a tree of three levels, of which one is in the background. */
+/** The root of a tree of three levels, with one sub-agent in the background. */
 export const overseer: DefinedAgent = defineAgent({
   ...common,
   name: 'overseer',
@@ -249,7 +249,7 @@ export const repentant: DefinedAgent = defineAgent({
   tools: { [TOOL.mutate]: reversible },
 });
 
-/** Its tools are those of an MCP server. Other workers have none. */
+/** Its tools are those of an MCP server. Workers without an MCP server have no such agent. */
 export const connected: DefinedAgent | null = await withMcp(process.env['LAB_MCP']);
 
 async function withMcp(plan: string | undefined): Promise<DefinedAgent | null> {
@@ -262,7 +262,7 @@ async function withMcp(plan: string | undefined): Promise<DefinedAgent | null> {
   });
 }
 
-/** Misses no heartbeat for an hour. */
+/** Its heartbeat timeout is an hour. */
 export const patient: DefinedAgent = defineAgent({
   ...common,
   name: 'patient',
@@ -270,14 +270,14 @@ export const patient: DefinedAgent = defineAgent({
   tools: tools({ timeout: '30000ms', settle: '300ms' }),
 });
 
-/** Waits for long after a lost worker: what lands late lands within the settle time. */
+/** Waits long after a lost worker: a late effect lands within the settle time. */
 export const late: DefinedAgent = defineAgent({
   ...common,
   name: 'late',
   tools: tools({ timeout: '30000ms', settle: '6000ms' }),
 });
 
-/** Gives up long before the service does; what lands late lands within the settle time. */
+/** Gives up long before the service does. A late effect lands within the settle time. */
 export const hasty: DefinedAgent = defineAgent({
   ...common,
   name: 'hasty',

@@ -1,4 +1,4 @@
-/** The worker of an archive as a process of its own, over one file. */
+/** The worker of an archive as its own process, over one file. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +15,7 @@ export interface Archiver {
   stop(): Promise<void>;
 }
 
-/** Starts one that exports all sessions of a lane's server; resolves when it polls. */
+/** Starts an archiver that exports all sessions of a lane's server. Resolves when it polls. */
 export async function startArchiver({ server }: Lane, path: string): Promise<Archiver> {
   const name = `lab-${process.pid}-${Date.now()}`;
   const child = fork(SELF, [server.address, path, name], { execArgv: ['--import', 'tsx'] });

@@ -1,4 +1,7 @@
-/** The wall clock of a worker process, stepped: what its `Date` says, not the machine's clock, which is everybody's. */
+/**
+ * Steps the wall clock of a worker process. Only its `Date` changes, not the clock of the machine, which all processes
+ * share.
+ */
 import { appendFileSync } from 'node:fs';
 
 const TrueDate = Date;
@@ -24,7 +27,7 @@ export interface ClockStep {
   readonly pid: number;
   /** When it was, in milliseconds since the epoch. */
   readonly at: number;
-  /** What the clock said just before and just after, the same. */
+  /** The time of the clock just before and just after the step. */
   readonly before: number;
   readonly after: number;
 }

@@ -1,16 +1,16 @@
-/** The workers of a run as one: each point of the lab strikes those that have what it is about. */
+/** Treats the workers of a run as one. Each fault point strikes the workers that hold what the fault is about. */
 import type { WorkerProcess } from 'perdure/testing';
 
-/** How often those that were spared are let go, in milliseconds. */
+/** How often the workers that were spared are released, in milliseconds. */
 const LET_GO_MS = 20;
 
 /** One worker process or several on one task queue, held at the same breakpoints. */
 export class Crew {
   readonly #members: readonly WorkerProcess[];
   readonly #points: readonly string[];
-  /** By point, the visit that each member was asked for and that nobody has been told of. */
+  /** By breakpoint: the next visit of each member that no caller has been told about. */
   readonly #asked = new Map<string, Map<WorkerProcess, Promise<WorkerProcess>>>();
-  /** Those that were seen at a breakpoint and not let go since. */
+  /** Members that were seen at a breakpoint and not released since. */
   readonly #holding = new Set<WorkerProcess>();
   readonly #crashed = new Set<WorkerProcess>();
   #frozen: readonly WorkerProcess[] = [];
@@ -21,19 +21,19 @@ export class Crew {
     this.#points = points;
   }
 
-  /** The processes that are there and not frozen. */
+  /** The ids of processes that run and are not frozen. */
   get pids(): number[] {
     return this.#living().map(({ pid }) => pid);
   }
 
-  /** Resolves when one more visit of a breakpoint has happened in any of them. */
+  /** Resolves when any member has visited the breakpoint once more. */
   async reached(point: string): Promise<void> {
     const asked = this.#asked.get(point) ?? new Map<WorkerProcess, Promise<WorkerProcess>>();
     this.#asked.set(point, asked);
     for (const member of this.#living()) {
       if (asked.has(member)) continue;
       const visit = member.reached(point).then(() => member);
-      // One that is struck never comes.
+      // A member that is struck never arrives.
       visit.catch(() => {});
       asked.set(member, visit);
     }
@@ -42,7 +42,7 @@ export class Crew {
     this.#holding.add(member);
   }
 
-  /** Lets everything that is held at a breakpoint, or at any, go on, in the frozen ones when they wake. */
+  /** Releases everything that is held at one breakpoint, or at any. Frozen members continue when they wake. */
   release(point?: string): void {
     const points = point === undefined ? this.#points : [point];
     for (const member of this.#members)
@@ -50,7 +50,10 @@ export class Crew {
     this.#holding.clear();
   }
 
-  /** SIGKILL of those that are held, or of all where none is; returns who is gone. The others are held no more. */
+  /**
+   * Sends SIGKILL to the members that are held, or to all if none is. Returns their ids. The others are not held any
+   * more.
+   */
   async crashHolders(): Promise<number[]> {
     const struck = this.#struck();
     await this.#kill(struck);
@@ -58,7 +61,7 @@ export class Crew {
     return struck.map(({ pid }) => pid);
   }
 
-  /** SIGKILL of all; returns who is gone. */
+  /** Sends SIGKILL to all members. Returns their ids. */
   async crash(): Promise<number[]> {
     clearInterval(this.#timer);
     const struck = this.#members.filter((member) => !this.#crashed.has(member));
@@ -66,7 +69,7 @@ export class Crew {
     return struck.map(({ pid }) => pid);
   }
 
-  /** SIGSTOP of those that are held, or of all where none is; returns who is still. */
+  /** Sends SIGSTOP to the members that are held, or to all if none is. Returns their ids. */
   freeze(): number[] {
     this.#frozen = this.#struck();
     for (const member of this.#frozen) member.freeze();
@@ -74,14 +77,14 @@ export class Crew {
     return this.#frozen.map(({ pid }) => pid);
   }
 
-  /** SIGCONT of those that were frozen, and SIGTERM after it: they end their calls, and go. */
+  /** Sends SIGCONT and then SIGTERM to the frozen members: they finish their calls and exit. */
   async wakeAndStop(): Promise<void> {
     for (const member of this.#frozen) member.wake();
     await this.#stop(this.#frozen);
     this.#frozen = [];
   }
 
-  /** SIGTERM of all. */
+  /** Sends SIGTERM to all members. */
   async stop(): Promise<void> {
     await this.#stop(this.#living());
   }

@@ -1,4 +1,4 @@
-/** docs/guarantees.md: the table of a run, and beside it in words what is guaranteed, when, and what is not. */
+/** Writes docs/guarantees.md: the table of a run, with a text that says what is guaranteed, when, and what is not. */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -12,22 +12,24 @@ const PAGE = 'docs/guarantees.md';
 /** The run that the page shows. */
 const KEPT = 'faults/results/table.json';
 
-/** What the page says of a run. */
+/** What the page says about a run. */
 export interface KeptTable {
-  /** The command that runs it again. */
+  /** The command that repeats the run. */
   readonly command: string;
   readonly runs: number;
-  /** A line each. */
+  /** One line each. */
   readonly failed: readonly string[];
-  /** Effects that were struck between the last fence and the socket by what overtakes, with a service that ignores keys. */
+  /**
+   * Effects that an overtaking fault struck between the last fence and the socket, with a service that ignores keys.
+   */
   readonly gapStruck: number;
   readonly rows: readonly TableRow[];
 }
 
-/** Kinds whose second effect is never allowed elsewhere. */
+/** Kinds for which a second effect is never allowed outside the gap. */
 const MUTATIONS: readonly ToolKind[] = ['mutate', 'blind', 'global'];
 
-/** What there is to be said of a run. */
+/** The table of a run. */
 export function tableOf(run: {
   command: string;
   results: readonly RunResult[];
@@ -43,18 +45,18 @@ export function tableOf(run: {
   return { command, runs: results.length, failed: failures(results), gapStruck, rows };
 }
 
-/** Keeps a run for the page. */
+/** Stores a run for the page. */
 export async function keepTable(table: KeptTable): Promise<void> {
   await mkdir(dirname(KEPT), { recursive: true });
   await writeFile(KEPT, `${JSON.stringify(table, null, 1)}\n`);
 }
 
-/** Whether a run is kept for the page. */
+/** Whether a run is stored for the page. */
 export function isTableKept(): boolean {
   return existsSync(KEPT);
 }
 
-/** The page of the run that is kept, with the newest soaks. */
+/** The page of the stored run, with the newest soaks. */
 export async function guarantees(): Promise<{ path: string; text: string }> {
   const table = JSON.parse(await readFile(KEPT, 'utf8')) as KeptTable;
   return { path: PAGE, text: page(table, await lastSoaks()) };
@@ -67,14 +69,14 @@ export async function writeGuarantees(): Promise<string> {
   return path;
 }
 
-/** The command that plans the same run again. */
+/** The command that repeats the plan of a run. */
 export function commandLine(words: readonly string[], seed: number): string {
   const turns = process.env['LAB_RUN_TURNS'];
   const set = turns === undefined ? '' : `LAB_RUN_TURNS=${turns} `;
   return `${set}npm run faults -- ${[...words, ...(words.includes('--seed') ? [] : ['--seed', String(seed)])].join(' ')}`;
 }
 
-/** What broke a guarantee in a run, or kept its fault from landing: said on the page, not left out. */
+/** What broke a guarantee in a run, or kept its fault from landing. The page shows it. */
 function failures(results: readonly RunResult[]): string[] {
   return results
     .filter(({ breaches }) => breaches.length > 0)

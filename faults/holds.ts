@@ -1,4 +1,4 @@
-/** Where a worker of the lab can be held outside its tools: in what it decodes, and around its activities. */
+/** Holds a worker of the lab outside its tools: while it decodes payloads, and around its activities. */
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerInterceptors } from '@temporalio/worker';
@@ -8,7 +8,7 @@ import type { SessionInput } from '../src/contract/session-input.ts';
 import { codecWith } from './keys.ts';
 import { BACKGROUND_REPORTED, BACKGROUND_REPORTING, CALLER_SEALING } from './steps.ts';
 
-/** Holds what a worker decodes at a breakpoint. */
+/** Holds a worker at a breakpoint while it decodes a payload. */
 function holding(pointOf: (payload: Payload) => string | null): PayloadCodec {
   return {
     encode: async (payloads) => payloads,
@@ -20,7 +20,10 @@ function holding(pointOf: (payload: Payload) => string | null): PayloadCodec {
   };
 }
 
-/** The first task of a new run has the state of the one before, and a model call of another worker asks for its messages. */
+/**
+ * Recognises the first task of a new run by the carried state, and a model call that fetches messages on another
+ * worker.
+ */
 function runsPoint({ metadata, data }: Payload): string | null {
   const running = asyncLocalStorage.getStore();
   const activity = running === undefined ? null : activityKind(running.info.activityType);
@@ -29,13 +32,13 @@ function runsPoint({ metadata, data }: Payload): string | null {
   return activity === null && Buffer.from(data ?? '').includes('"carried":{') ? 'rolling-over' : null;
 }
 
-/** The task of a session with the decision of a person. */
+/** Recognises the workflow task that has the decision of a person. */
 function decisionPoint({ data }: Payload): string | null {
   const isActivity = asyncLocalStorage.getStore() !== undefined;
   return !isActivity && Buffer.from(data ?? '').includes('"decision":{') ? 'child-decided' : null;
 }
 
-/** The first task of a new run that has a report of a sub-agent in its queue. */
+/** Recognises the first task of a new run that has a report of a sub-agent in its queue. */
 function reportPoint(payload: Payload): string | null {
   if (runsPoint(payload) !== 'rolling-over') return null;
   const { carried } = JSON.parse(Buffer.from(payload.data ?? '').toString()) as SessionInput;
@@ -53,7 +56,10 @@ const lyingReports: PayloadCodec = {
   decode: async (payloads) => payloads,
 };
 
-/** Holds the caller of a sub-agent in the background before it stores what leaves its run, and the sub-agent around its report. */
+/**
+ * Holds the caller of a background sub-agent before it stores the part of its state that leaves the run, and the
+ * sub-agent before and after its report.
+ */
 const backgroundPoints: ActivityInterceptorsFactory = ({ info: { activityType, workflowExecution } }) => ({
   inbound: {
     execute: async (input, next) => {
@@ -70,7 +76,7 @@ const backgroundPoints: ActivityInterceptorsFactory = ({ info: { activityType, w
   },
 });
 
-/** An answer of a rate limiter that allows a request. */
+/** Recognises an answer of a rate limiter that allows a request. */
 function grantPoint({ data }: Payload): string | null {
   return Buffer.from(data ?? '').includes('"granted":[{') ? 'granted' : null;
 }

@@ -1,4 +1,4 @@
-/** The judge: what a run claims against what there is. Pure, so that it can be tried on runs that never were. */
+/** The judge compares what a run claims with what has happened. It is pure, so that tests can give it invented runs. */
 import type { ToolCall } from 'perdure';
 import { LOST } from '../src/contract/failure.ts';
 import { largeProblems } from './large.ts';
@@ -10,38 +10,38 @@ import { treeProblems } from './trees.ts';
 
 /** What can be wrong with a run. */
 export type Breach =
-  /** The fault did not land: nothing was shown. */
+  /** The fault did not land: there is no evidence of it. */
   | 'not-landed'
-  /** More than one effect where one was asked for. */
+  /** More than one effect where one was requested. */
   | 'duplicate'
-  /** Claimed as done and not in the ledger, or in the ledger and claimed as not done. */
+  /** Claimed as done but not in the ledger, or claimed as not done but in the ledger. */
   | 'loss'
-  /** A call that its session would have to bring to its end was given up, with a word of it or without. */
+  /** A call that its session had to complete was given up, whether the session says so or not. */
   | 'not-done'
-  /** The claims and the ledger of a key are not one effect in any order. */
+  /** No order of the claims and the ledger rows of a key amounts to one effect. */
   | 'not-linearizable'
-  /** A reply that was on record was paid for again. */
+  /** A recorded reply was paid for again. */
   | 'paid-twice'
-  /** Spent is not what the replies cost and the worst case of those that were lost. */
+  /** The spent amount is not the cost of the replies plus the worst case of the lost replies. */
   | 'budget'
   | 'message-lost'
   | 'message-twice'
-  /** Neither at rest nor visibly waiting, or without a call that it was to make. */
+  /** The session is neither at rest nor visibly waiting, or it did not make a call that it had to make. */
   | 'stuck'
   /** The outcome of a call that nobody can verify was decided without a person. */
   | 'without-person'
-  /** A large value is neither whole, nor shortened with the notice of it, nor refused. */
+  /** A large value is neither whole, nor shortened with a notice, nor refused. */
   | 'cut'
   /** The history does not fold to the live state. */
   | 'fold'
-  /** The run could not be told to its end. */
+  /** The run could not be completed. */
   | 'error';
 
 export interface Finding {
   readonly breach: Breach;
   readonly kind: ToolKind | null;
   readonly text: string;
-  /** Why the docs allow it; `null` where a guarantee is broken. */
+  /** Why the docs allow the finding. `null`: it breaks a guarantee. */
   readonly allowed: 'gap' | 'repeatable' | null;
 }
 
@@ -67,7 +67,7 @@ export function judge(
     };
     if (session.landed === null) add('not-landed', 'the fault did not land');
     judgeRest(session, add);
-    // Of a history that cannot be folded nothing more is known.
+    // If the history cannot be folded, nothing more is known about the session.
     if (session.state === null && session.foldDiffers.length > 0) continue;
     judgeMessages(session, add);
     judgeMoney(observed, session, { unseen, modelGap }, add);
@@ -79,7 +79,7 @@ export function judge(
         add('stuck', `it never made its call ${tag}`);
         continue;
       }
-      // What a sub-agent has answered is compared with it.
+      // Such a call delegates: its result is compared with the sub-agent's answer.
       if (session.task.below !== undefined) continue;
       if (kind === 'blind') judgePerson(call, add);
       if (session.task.mode === 'large') judgeLarge(observed, session, call, add);
@@ -151,7 +151,7 @@ function judgeMoney(
       `${billed.length} requests were billed, ${replies.length} replies recorded and ${lost} charged as lost`,
     );
   }
-  // A call whose worker was lost is charged though nobody knows whether it was sent; any other one has been.
+  // A call whose worker was lost is charged, although nobody knows whether it was sent. Any other lost call was sent.
   if (lost - workerLost > Math.max(0, paidUnrecorded) + unseen) {
     add(
       'budget',
@@ -174,7 +174,7 @@ function judgeLarge({ model }: Observed, { task, state }: ObservedSession, call:
 }
 
 function judgePerson(call: ToolCall, add: Add): void {
-  // It has no verify: only a person can have said that it landed, or that it did not where the tool could not know.
+  // The tool has no verify: only a person can say that the call landed, or that it did not if the tool could not know.
   const known = new RegExp(`^(${call.name}|fence) failed: |^its worker was shut down|^${LOST.unbegun}: `);
   const open = call.dispatches.some(
     ({ outcome, reason = '' }) =>
@@ -204,7 +204,7 @@ function judgeLoss(observed: Observed, call: ToolCall, tag: string, add: Add): v
   } else if (status.kind !== 'failed') add('stuck', `${call.id} is still ${status.kind}`);
 }
 
-/** The receipts of equal calls that were made when a call had ended: what it says is not of them. */
+/** The receipts of equal calls that were made after a call had ended. Its claims are not about them. */
 function receiptsAfter(
   { sessions }: Observed,
   { idempotencyKey, completedAt }: ToolCall,
@@ -217,8 +217,8 @@ function receiptsAfter(
 }
 
 /**
- * Whether what was asked for has been done: a fault is no reason to give up what can be repeated, or verified. What
- * nobody can verify is a person's to give up, and where one was asked, theirs is the word.
+ * Checks that the requested effect has happened. A fault is no reason to give up a call that can be repeated or
+ * verified. Only a person may give up a call that nobody can verify. If a person was asked, their answer counts.
  */
 function judgeDone(
   { rows, effects }: Observed,
@@ -229,7 +229,7 @@ function judgeDone(
   const { status, result, resolutions, idempotencyKey } = call;
   const people = [...resolutions, ...(effects[idempotencyKey]?.resolutions ?? [])];
   if (status.kind === 'completed' || people.length > 0) return;
-  // The model may be told that an idempotent call has failed which is there: it may be repeated.
+  // The model may be told that an idempotent call failed although it landed: it may be repeated.
   if (kind === 'idempotent' && rows.some((row) => row.tag === tag)) return;
   if (status.kind === 'failed' || status.kind === 'skipped')
     add('not-done', `${call.id} is ${status.kind}: ${JSON.stringify(result?.content ?? null)}`);
@@ -241,8 +241,8 @@ function judgeEffect(
   add: Add,
 ): void {
   const own = rows.filter((row) => row.tag === tag);
-  // A tool that says `idempotent` says that it may be repeated: with a service that ignores keys it is.
-  // One worker is stopped in the gap, so that one request of a call can be there.
+  // An idempotent tool may be repeated: with a service that ignores keys, the repetition is a second effect. Only one
+  // worker is stopped in the gap, so a call can have one request there.
   const allowed =
     kind === 'idempotent' && story.keys === 'ignored' ? 'repeatable' : gap && own.length <= 2 ? 'gap' : null;
   if (own.length > 1)
@@ -267,9 +267,9 @@ function judgeEffect(
   if (why !== null) add('not-linearizable', why, allowed);
 }
 
-/** What a session claims of a call: each dispatch, and the call as a whole. */
+/** What a session claims about a call: about each dispatch, and about the call as a whole. */
 function claimsOf(who: string, call: ToolCall): Claim[] {
-  // Of a global call the dispatches are only waiting; the effect's own session has the real ones.
+  // The dispatches of a global call only wait. The effect's own session has the real dispatches.
   const waits = call.scope === 'global' && who !== 'effect';
   const receipt = receiptOf(call.result?.content);
   const end = call.completedAt === null ? null : Date.parse(call.completedAt);
@@ -281,7 +281,7 @@ function claimsOf(who: string, call: ToolCall): Claim[] {
         const respondedAt = next === undefined ? end : Date.parse(next.at);
         return {
           who: `${who} ${call.id} dispatch ${dispatch.no}`,
-          // *Absent* is a word of the end: it did not happen by then, and will not.
+          // *Absent* is a claim about the end: the effect has not happened by then, and will not.
           invokedAt: absent && respondedAt !== null ? respondedAt : Date.parse(dispatch.at),
           respondedAt: absent ? respondedAt : dispatch.outcome === null ? null : respondedAt,
           claim: { kind: absent ? 'absent' : 'open' },
@@ -294,7 +294,7 @@ function claimsOf(who: string, call: ToolCall): Claim[] {
   return claims;
 }
 
-/** The receipt's id in a result, also in one that is marked as somebody else's. */
+/** The id of the receipt in a result, even if the result is marked as from another call. */
 function receiptOf(content: unknown): string | null {
   return (
     /"id":"(re_\d+)"/.exec(typeof content === 'string' ? content : JSON.stringify(content ?? null))?.[1] ??

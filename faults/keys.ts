@@ -9,7 +9,7 @@ import type { Harness } from 'perdure/testing';
 /** The keys before and after a rotation. */
 export const KEYS = ['old', 'new'] as const;
 
-/** A codec that has these keys, and encrypts with the last. */
+/** A codec that has these keys and encrypts with the last one. */
 export function codecWith(...ids: string[]): PayloadCodec {
   const keys = ids.map((id) => [id, createHash('sha256').update(id).digest()] as const);
   return aesGcmCodec({ keys: Object.fromEntries(keys), current: ids.at(-1) ?? '' });

@@ -20,7 +20,7 @@ interface LabServer {
   readonly address: string;
   readonly namespace: string;
   readonly pid: number;
-  /** Under a server that has one as a process of its own. */
+  /** Only for a server whose database is a process of its own. */
   readonly database?: Postgres;
   kill(): Promise<void>;
   restart(): Promise<void>;
@@ -33,7 +33,7 @@ export interface Lane {
   /** `host:port` of the payments service. */
   readonly payments: string;
   readonly control: PaymentsControl;
-  /** A file that goes with the lane. */
+  /** A file that is removed with the lane. */
   file(name: string): string;
   /** The refunds on the disk of the service, oldest first. */
   ledger(): readonly Extract<Row, { kind: 'refund' }>[];

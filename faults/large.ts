@@ -1,4 +1,7 @@
-/** Values near and over the limits: what tools and the model say in a session of mode `large`, and what is to become of it. */
+/**
+ * Values near and over the limits: what tools and the model return in a session of mode `large`, and how it must be
+ * handled.
+ */
 import type { Message, ToolCall } from 'perdure';
 import { jsonSize } from '../src/contract/json.ts';
 import { LIMIT } from '../src/contract/limits.ts';
@@ -13,20 +16,20 @@ const TAIL: Readonly<Record<ToolKind, number>> = {
   global: 1_000_000,
 };
 
-/** Texts of the model: one just under the limit beside its call, and an answer over it that it gives first. */
+/** Texts of the model: a text just under the limit beside its call, and a first answer over the limit. */
 export const LARGE_REPLY: string = 'y'.repeat(LIMIT.modelReply - 1_000);
 export const TOO_LARGE_REPLY: string = 'z'.repeat(LIMIT.modelReply + 1);
 
 /** Characters of a result that a store of values takes. */
 export const STORED_TAIL = 200_000;
 
-/** A tool's result with its tail, which sorts behind all else: what is shortened keeps its receipt. */
+/** A tool's result with a tail. The tail sorts last, so a shortened result keeps its receipt. */
 export function enlarged(kind: ToolKind, mode: Mode, result: unknown): unknown {
   if (mode !== 'large' && mode !== 'stored') return result;
   return { ...(result as object), tail: 'x'.repeat(mode === 'large' ? TAIL[kind] : STORED_TAIL) };
 }
 
-/** What is wrong with the large values of a session: they are whole, or shortened with the notice, or refused. */
+/** What is wrong with the large values of a session. They must be whole, shortened with a notice, or refused. */
 export function largeProblems(kind: ToolKind, transcript: readonly Message[], call: ToolCall): string[] {
   const problems: string[] = [];
   const texts = transcript
@@ -35,7 +38,7 @@ export function largeProblems(kind: ToolKind, transcript: readonly Message[], ca
   const whole = texts.filter((text) => text === LARGE_REPLY).length;
   if (whole !== 1) problems.push(`the large reply is ${whole} times on record as it was said`);
   if (texts.some((text) => text.includes('zz'))) problems.push('a reply over the limit is on record');
-  // What a person has said is not what the tool has.
+  // The result is from a person, not from the tool.
   if (call.status.kind !== 'completed' || call.resolutions.length > 0) return problems;
   const text = JSON.stringify(call.result?.content ?? null);
   const [, had, kept] = /\[shortened: this result had (\d+) bytes, (\d+) are kept\]/.exec(text) ?? [];

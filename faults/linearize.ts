@@ -1,12 +1,12 @@
 /**
- * Linearizability of one idempotency key: is there an order of what the sessions claim and what the ledger shows,
- * true to the clock, that one effect explains?
+ * Linearizability of one idempotency key: is there an order of the sessions' claims and the ledger's rows that agrees
+ * with the clock and that one effect explains?
  *
  * The object is a register that is empty until its effect lands and holds its receipt ever after. The search is
  * Wing and Gong's: take any operation that no other one precedes in time, let it happen, go on.
  */
 
-/** A dispatch as a session tells it; times are milliseconds since 1970. */
+/** A dispatch as its session reports it. Times are milliseconds since 1970. */
 export interface Claim {
   readonly who: string;
   readonly invokedAt: number;
@@ -28,7 +28,7 @@ interface Operation {
   readonly from: number;
   readonly to: number;
   readonly text: string;
-  /** The register after it, or `undefined` where it cannot happen; `null` is the empty register. */
+  /** The register after the operation, or `undefined` if it cannot happen. `null` is the empty register. */
   readonly apply: (register: string | null) => string | null | undefined;
 }
 

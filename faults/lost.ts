@@ -1,4 +1,4 @@
-/** What a history says of calls whose worker was lost: it timed out, failed, or had to be handed to a worker again. */
+/** Reads from a history the calls whose worker was lost: they timed out, failed, or went to a worker again. */
 
 import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
@@ -11,7 +11,7 @@ export interface LostActivity {
   readonly id: string;
   /** `model`, `tool`, `verify`, … */
   readonly type: string;
-  /** When it was given up, or begun again; milliseconds since the epoch. */
+  /** When it was given up or started again, in milliseconds since 1970. */
   readonly at: number;
 }
 
@@ -34,7 +34,7 @@ export async function* eventsOf(client: Client, workflowId: string): AsyncGenera
   for (const runId of await runsOf(client, workflowId)) yield* readEvents(client, { workflowId, runId });
 }
 
-/** The lost activities of a run. What has not ended is not among them. */
+/** The lost activities of a run, without those that have not ended. */
 export async function lostOfRun(client: Client, workflowId: string, runId: string): Promise<LostActivity[]> {
   const scheduled = new Map<string, { id: string; type: string }>();
   const lost: LostActivity[] = [];

@@ -2,7 +2,7 @@
  * `npm run faults`: the fault lab. Every fault at every step of a turn, on real processes, judged from the ledger,
  * the model's record and the histories. `--help` lists its options.
  *
- * Exits with 1 when a guarantee was broken or a fault did not land. The summary of a soak that is worth it stays in
+ * Exits with 1 when a guarantee was broken or a fault did not land. The summary of a long enough soak is stored in
  * faults/results.
  */
 import { commandLine, isTableKept, keepTable, tableOf, writeGuarantees } from './guarantees.ts';
@@ -21,9 +21,9 @@ const ALLOWED: Readonly<Record<'gap' | 'repeatable', string>> = {
   gap: 'between the last fence and the socket, with a service that ignores keys',
   repeatable: 'of an idempotent call, which says that it may be repeated, with a service that ignores keys',
 };
-/** A soak of fewer sessions says too little to be kept. */
+/** A soak of fewer sessions proves too little to be stored. */
 const KEPT_FROM = 100;
-/** How many stories are told between two writings of the result file. */
+/** How many stories run between two writes of the result file. */
 const WRITE_EVERY = 10;
 
 const { fixed, soak, writeTable, writePage, help } = optionsOrExit();
@@ -37,7 +37,7 @@ if (writePage) {
 }
 const { seed, stack = 'dev' } = fixed;
 const stories = plan(fixed);
-// The page has every fault: those that need another server are told there, when the others have been.
+// The page has every fault: those that need another server run after the others, on that server.
 if (writeTable && fixed.stack === undefined) {
   const elsewhere = { ...fixed, stack: 'postgres' } as const;
   const rest = POINTS.filter(({ needs }) => needs === elsewhere.stack);
@@ -88,14 +88,14 @@ if (keptSoak) {
 }
 const wholeTable = writeTable && results.length === stories.length;
 if (wholeTable) await keepTable(tableOf({ command, results, rows }));
-// It names the newest soak, too.
+// The page names the newest soak, too.
 if (wholeTable || (keptSoak && isTableKept())) console.log(`Written to ${await writeGuarantees()}`);
 const failed = results.filter(({ breaches }) => breaches.length > 0);
 console.log(
   `${results.length} runs, ${struck} sessions struck, ${failed.length} runs failed, in ${seconds().toFixed(0)} s; seed ${seed}`,
 );
 if (failed.length > 0) process.exitCode = 1;
-// A story that was left at its middle still waits for something.
+// An interrupted story still waits for something, and would keep the process alive.
 if (stop.signal.aborted) process.exit();
 
 function plan(by: Fixed): Story[] {

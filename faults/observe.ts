@@ -1,4 +1,4 @@
-/** What a run left behind, read from where it cannot be made up: the ledger's file, the model's record, the histories. */
+/** Reads what a run left behind from sources that cannot lie: the ledger's file, the model's record, the histories. */
 import type { SessionState, ToolCall } from 'perdure';
 import { readRecordFile } from 'perdure/testing';
 import { canonicalJson, type JsonObject } from '../src/contract/json.ts';
@@ -12,13 +12,13 @@ import type { Actor, Stage } from './stage.ts';
 import type { Story, Task } from './story.ts';
 import { sessionsBelow } from './trees.ts';
 
-/** A model call of a session from its issue to its end. */
+/** A model call of a session, from issue to end. */
 export interface ModelFlight {
   /** Billionths of a dollar. */
   readonly reserved: number;
   readonly replied: boolean;
   readonly charged: number;
-  /** The history has it lost with a worker. */
+  /** The history says that its worker was lost. */
   readonly lost: boolean;
 }
 
@@ -29,18 +29,18 @@ export interface ObservedSession {
   readonly restedAt: number | null;
   readonly lastPhase: string | null;
   readonly state: SessionState | null;
-  /** Where the fold of the history is not the live state, or why there is none. */
+  /** Where the fold of the history differs from the live state, or why there is no fold. */
   readonly foldDiffers: readonly string[];
   readonly flights: readonly ModelFlight[];
   readonly acknowledged: readonly string[];
   readonly people: readonly PersonRecord[];
 }
 
-/** A run as it is judged. Plain JSON, so that a run can be stored and judged again. */
+/** The observations that are judged. Plain JSON, so that a run can be stored and judged again. */
 export interface Observed {
   readonly story: Story;
   readonly sessions: readonly ObservedSession[];
-  /** The calls of the sessions that global effects have, by key. */
+  /** The calls in the sessions of global effects, by key. */
   readonly effects: Readonly<Record<string, ToolCall>>;
   readonly rows: readonly {
     readonly id: string;
@@ -54,11 +54,11 @@ export interface Observed {
     readonly position: number;
     readonly outcome: string;
   }[];
-  /** What went wrong in the telling itself. */
+  /** What went wrong in running the story itself. */
   readonly error: string | null;
 }
 
-/** Reads everything of a stage. */
+/** Reads all observations of a stage. */
 export async function observe(stage: Stage, error: string | null): Promise<Observed> {
   const sessions: ObservedSession[] = [];
   const effects: Record<string, ToolCall> = {};
@@ -66,7 +66,7 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
   const under = await Promise.all(below.map((actor) => actorsBelow(stage, actor)));
   for (const actor of [...stage.actors, ...under.flat()]) {
     const unfolded: string[] = [];
-    /** What cannot be folded is a finding; the rest is observed all the same. */
+    /** A history that cannot be folded is a finding. The rest is still observed. */
     const folded = <T>(fold: () => Promise<T>): Promise<T | null> =>
       retried(fold).catch((error: unknown) => {
         unfolded.push(String(error));
@@ -77,7 +77,7 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
       if (call.scope !== 'global' || effects[call.idempotencyKey] !== undefined) continue;
       const effect = await folded(() =>
         foldOf(stage, `effect:${call.idempotencyKey}`).catch((error: unknown) => {
-          // A call that never got so far has none.
+          // A call that was never dispatched has no such session.
           if (isNotFound(error)) return null;
           throw error;
         }),
@@ -106,7 +106,7 @@ export async function observe(stage: Stage, error: string | null): Promise<Obser
   };
 }
 
-/** The sessions of the sub-agents below a session, as actors of their own. */
+/** The sessions of the sub-agents below a session, each as an actor. */
 async function actorsBelow(stage: Stage, actor: Actor): Promise<Actor[]> {
   const below = await sessionsBelow(stage, actor.session);
   return below.map((each) => ({
@@ -142,10 +142,10 @@ function unread({ task, landed, wentOnAt, restedAt, view, acknowledged, people }
   };
 }
 
-/** How often a session's state is asked for until it holds still. */
+/** How often a session's state is read until it stops changing. */
 const LOOKS = 20;
 
-/** Only a session at rest is asked: of one that goes on, the two are of different moments. */
+/** Compares only a session at rest: while a session runs, fold and live state are from different moments. */
 async function foldDiffers(stage: Stage, { session, restedAt }: Actor): Promise<string[]> {
   if (restedAt === null) return [];
   for (let look = 0; look < LOOKS; look++) {
@@ -172,7 +172,7 @@ function text(state: SessionState): string {
   return canonicalJson(state as unknown as JsonObject);
 }
 
-/** The state as the histories of all runs fold, and what became of each model call on the way. */
+/** Folds the histories of all runs. Returns the state, and the outcome of each model call. */
 async function foldOf(
   stage: Stage,
   workflowId: string,
@@ -211,7 +211,7 @@ async function foldOf(
         before = { spent: spent.nanoUsd, turns: spent.turns, summarized, open };
       },
     });
-    // One that no worker has taken yet has what the run before it has passed on.
+    // A run that no worker has taken yet has the state that the run before has carried over.
     state = fold.state ?? (await foldSession(client, workflowId, runId));
   }
   return { state, flights };

@@ -20,7 +20,7 @@ export function mcpToolsOf(plan: AgentPlan, service: PaymentsClient): Promise<Re
     blind: { idempotency: { scope: 'message' } },
     global: { verify, confirm: true, idempotency: { scope: 'global', ttl: '1h' } },
   };
-  // A server that nobody but the lab starts is away for longer than three attempts last.
+  // Only the lab restarts such a server, and that takes longer than three attempts.
   const limits = { timeout, settle, ...(plan.port === undefined ? {} : { maxAttempts: 10 }) };
   const kinds = Object.entries(options).map(
     ([kind, each]) => [TOOL[kind as ToolKind], { ...each, ...limits }] as const,

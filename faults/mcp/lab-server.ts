@@ -42,7 +42,7 @@ export class LabServer {
     return this.#service?.pid ?? 0;
   }
 
-  /** Serves over HTTP, again and again on one port. */
+  /** Serves over HTTP. Each call starts it on the same port. */
   async serve(): Promise<void> {
     const port = this.#plan.port ?? (await freeSmallPort());
     this.#plan = { ...this.#plan, port };
@@ -53,7 +53,7 @@ export class LabServer {
     await this.#service.start(async () => void (await fetch(urlOf(port))));
   }
 
-  /** Resolves when the server has done wrong on a call of every session. @returns its process id */
+  /** Resolves when the server has misbehaved on a call of every session. @returns its process id */
   async struck(): Promise<number> {
     await polled(() => this.#pids().length === this.#marks().length, 'a call never came to the MCP server');
     const pids = new Set(this.#pids());
@@ -62,7 +62,7 @@ export class LabServer {
     return pid;
   }
 
-  /** From now on it does nothing wrong. */
+  /** From now on the server behaves. */
   mend(): void {
     this.say(GO);
   }

@@ -1,14 +1,14 @@
-/** What the lab tells its MCP server, and the files by which they talk. */
+/** What the lab tells its MCP server, and the files through which they communicate. */
 
 export interface ServerPlan {
   /** The URL of the payments service. */
   readonly payments: string;
   readonly dir: string;
-  /** It serves streamable HTTP there. Default: it speaks over its standard input and output. */
+  /** The port for streamable HTTP. Default: the server uses its standard input and output. */
   readonly port?: number;
-  /** Where each call waits until {@link GO} is there. */
+  /** The step at which each call waits until the file {@link GO} exists. */
   readonly holdAt?: 'gap' | 'landed';
-  /** What the first call of each tag is told: that it is done, though it is not, or the other way round. */
+  /** The lie to the first call of each tag: that it is done although it is not, or the other way round. */
   readonly lie?: 'done' | 'not-done';
 }
 
@@ -20,7 +20,7 @@ export interface AgentPlan extends ServerPlan {
   readonly settle: `${number}ms`;
 }
 
-/** Where a server is that serves over HTTP. */
+/** The URL of a server that serves over HTTP. */
 export function urlOf(port: number): string {
   return `http://127.0.0.1:${port}/mcp`;
 }
@@ -30,7 +30,7 @@ export const GO = 'go';
 /** A server that starts now has other tools. */
 export const CHANGED = 'changed';
 
-/** The file that has the process id of the server that did wrong on a call. */
+/** The name of the file with the process id of the server that misbehaved on a call. */
 export function markOf(tag: string): string {
   return `call-${encodeURIComponent(tag)}`;
 }

@@ -1,6 +1,6 @@
 /**
- * An MCP server in front of the payments service, as a process. It names each effect by the tag of its call, and does
- * wrong on the first call of a tag: it waits to be struck, or lies.
+ * An MCP server in front of the payments service, as a process. It names each effect by the tag of its call, and
+ * misbehaves on the first call of a tag: it waits to be struck, or lies.
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -60,7 +60,7 @@ function mark(tag: string): void {
   writeFileSync(`${plan.dir}/${markOf(tag)}`, String(process.pid));
 }
 
-/** Waits until the lab has struck, if this is where it strikes. */
+/** Waits until the lab has struck, if it strikes at this step. */
 async function hold(step: 'gap' | 'landed', tag: string): Promise<void> {
   if (plan.holdAt !== step || isThere(GO)) return;
   mark(tag);
