@@ -1,13 +1,13 @@
-/** The words after `npm run faults --`, read into what they fix, or a line that says which one is wrong. */
+/** Parses the words after `npm run faults --`, or says which word is wrong. */
 import { parseArgs } from 'node:util';
 import type { Fixed } from './plan.ts';
 import { KINDS, STACKS, type ToolKind } from './story.ts';
 
-/** Sessions that a soak strikes when nobody says how many. */
+/** How many sessions a soak strikes by default. */
 const SOAK = 1_000;
-/** Tool calls of a session, and workers that share them: more say nothing more, and take long. */
+/** The most tool calls of a session, and the most workers: more of them show nothing new, and take long. */
 const MOST = 16;
-/** Turns of a session where the seed chooses them: one or two. */
+/** The most turns of a session if the seed chooses them. */
 const DRAWN_TURNS = 2;
 
 const OPTIONS = {
@@ -66,18 +66,18 @@ A run that fails prints the command that tells its story again.`;
 
 export interface LabOptions {
   readonly fixed: Fixed;
-  /** How many sessions are to be struck by chance, or `null` for each point in turn. */
+  /** How many sessions a soak strikes at random. `null`: every point in turn. */
   readonly soak: number | null;
   readonly writeTable: boolean;
-  /** The page is written of the run that is kept, and nothing is run. */
+  /** Only write the page, from the stored run. Nothing runs. */
   readonly writePage: boolean;
   readonly help: boolean;
 }
 
-/** A word that the lab does not understand; the message says what to write. */
+/** A word that the lab does not understand. The message says what to write. */
 export class OptionError extends Error {}
 
-/** @throws OptionError for the first word that is not understood, or cannot go with another one. */
+/** @throws OptionError for the first word that is not understood, or conflicts with another word. */
 export function readOptions(words: readonly string[], now: number = Date.now()): LabOptions {
   const values = parsed(words);
   const writeTable = values['write-table'];
@@ -116,7 +116,7 @@ export function readOptions(words: readonly string[], now: number = Date.now()):
 }
 
 function parsed(words: readonly string[]): ReturnType<typeof parse> {
-  // An option that takes a value has none by itself.
+  // `--soak` may stand alone, but the parser requires a value: add the default.
   const next = words[words.indexOf('--soak') + 1];
   const alone = words.includes('--soak') && (next === undefined || next.startsWith('--'));
   const args = alone ? words.map((word) => (word === '--soak' ? `--soak=${SOAK}` : word)) : [...words];

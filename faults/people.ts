@@ -1,4 +1,4 @@
-/** The people of the lab: they do what only people can, and look into the ledger before they say anything. */
+/** The people of the lab. They do what only people can do, and read the ledger before they answer. */
 import { isPerdureError, type PendingCall, type SessionView } from 'perdure';
 import { passing } from './patience.ts';
 import type { Actor, Stage } from './stage.ts';
@@ -11,7 +11,7 @@ export interface PersonRecord {
   readonly reason: string;
 }
 
-/** Helps a session that waits for somebody; of one that does not, nothing. */
+/** Helps a session that waits for somebody. Otherwise does nothing. */
 export function help(stage: Stage, actor: Actor, view: SessionView): Promise<void> {
   return unlessLate(async () => {
     if (actor.task.below !== undefined) await answerBelow(stage, actor);
@@ -28,7 +28,7 @@ export function help(stage: Stage, actor: Actor, view: SessionView): Promise<voi
   });
 }
 
-/** Answers from the root of a tree for what waits below it. */
+/** Answers, from the root of a tree, the calls that wait below it. */
 export function helpBelow(stage: Stage, actor: Actor): Promise<void> {
   return unlessLate(() => answerBelow(stage, actor));
 }
@@ -37,7 +37,7 @@ async function unlessLate(act: () => Promise<void>): Promise<void> {
   try {
     await act();
   } catch (error) {
-    // It has gone on meanwhile, or a worker is away: the next look says which.
+    // The session has continued meanwhile, or a worker is away: the next read shows which.
     const codes = ['CALL_NOT_PENDING', 'DISPATCH_MISMATCH', 'UNKNOWN_CALL'] as const;
     if (!passing(error) && !codes.some((code) => isPerdureError(error, code))) throw error;
   }
@@ -54,7 +54,7 @@ async function answerBelow(stage: Stage, actor: Actor): Promise<void> {
   }
 }
 
-/** Says of a call what the ledger says of its key. */
+/** Resolves a call with what the ledger says about its key. */
 async function settle(stage: Stage, actor: Actor, call: PendingCall): Promise<void> {
   const { callId, idempotencyKey, status } = call;
   if (status.kind === 'approval') return;
@@ -65,7 +65,7 @@ async function settle(stage: Stage, actor: Actor, call: PendingCall): Promise<vo
       ? ({ outcome: 'absent' } as const)
       : ({ outcome: 'landed', output: { id: row.id, at: row.at, ...row.args } } as const);
   if (status.kind === 'unknown') return void (await actor.session.resolve(call, resolution, { by: 'lab' }));
-  // A global effect has a workflow of its own, and asks there; a tool that was missing may be back.
+  // A global effect has its own workflow, and waits there. A missing tool may be back.
   const effect = stage.harness.sessions.get(`effect:${idempotencyKey}`);
   try {
     for (const pending of await effect.approvals()) {

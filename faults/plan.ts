@@ -1,4 +1,4 @@
-/** Which stories a run of the lab tells: all points at all their steps, or as many as a soak asks for. */
+/** Chooses the stories of a run: all points at all their steps, or as many as a soak needs. */
 import type { FaultPoint } from './points/point.ts';
 import {
   BACKGROUND,
@@ -30,7 +30,7 @@ export interface Fixed {
   readonly workers?: number;
 }
 
-/** The kinds that come to a step, where not all do: what recovery verifies are mutations that have a verify. */
+/** The kinds that reach a step, if not all do. For example, recovery only verifies mutations with a verify. */
 const AT: { readonly [step in Step]?: readonly ToolKind[] } = {
   reading: ['read'],
   attached: ['global'],
@@ -40,7 +40,7 @@ const AT: { readonly [step in Step]?: readonly ToolKind[] } = {
   ...Object.fromEntries([...TREE, ...BACKGROUND].map((step) => [step, ['idempotent', 'mutate', 'blind']])),
 };
 
-/** The kinds that are asked for and can be struck at a step. */
+/** The requested kinds that can be struck at a step. */
 function kindsAt(point: FaultPoint, step: Step, { kinds }: Fixed): readonly ToolKind[] {
   const possible = AT[step] ?? KINDS;
   const struck = point.kinds?.(step)?.filter((kind) => possible.includes(kind)) ?? possible;
@@ -48,7 +48,10 @@ function kindsAt(point: FaultPoint, step: Step, { kinds }: Fixed): readonly Tool
 }
 
 const SERVICES: readonly Keys[] = ['honoured', 'ignored'];
-/** Steps at which nothing is with the service, or all it can do: whether it honours keys makes no difference to the fault. */
+/**
+ * Steps at which the service has no request, or has completed it: whether it honours keys makes no difference to the
+ * fault.
+ */
 const ELSEWHERE: readonly Step[] = [
   'model-asked',
   'asking',
@@ -68,8 +71,8 @@ const ELSEWHERE: readonly Step[] = [
 ];
 
 /**
- * Each point at each of its quick steps, with both services; where the service has no part in it, with one of
- * them in turn, unless `full`.
+ * Each point at each of its quick steps, with both services. If the service plays no part, with one of them in turn,
+ * unless `full`.
  */
 export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boolean): Story[] {
   const random = randomOf(fixed.seed);
@@ -86,7 +89,7 @@ export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boo
       .filter((step, i, own) => own.indexOf(step) === i && wanted(point, step, fixed))
       .map((step) => ({ point, step })),
   );
-  // Those of the background come last: a seed still tells the other stories as before there were any.
+  // Background steps come last, so that a seed still gives the same other stories as before they existed.
   const isLast = ({ step }: { step: Step }): boolean => BACKGROUND.includes(step);
   return [...all.filter((each) => !isLast(each)), ...all.filter(isLast)].flatMap(({ point, step }) =>
     servicesAt(point, step).map((keys) => storyOf(point, step, keys, fixed, random)),
@@ -94,8 +97,8 @@ export function quickPlan(points: readonly FaultPoint[], fixed: Fixed, full: boo
 }
 
 /**
- * Stories until they have struck so many sessions: each point and step once in an order of chance, then each once in
- * another one, and so on.
+ * Stories until they have struck `faults` sessions: each point and step once in random order, then each once in another
+ * random order, and so on.
  */
 export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: number): Story[] {
   const random = randomOf(fixed.seed);
@@ -120,7 +123,8 @@ export function soakPlan(points: readonly FaultPoint[], fixed: Fixed, faults: nu
 
 function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random: () => number): Story {
   const kinds = kindsAt(point, step, fixed);
-  // A call attaches more than once, which would be counted as a turn. A workflow task that is held long is repeated.
+  // At these steps a worker may come to the breakpoint again, which would count as a turn: a call attaches more than
+  // once, and a workflow task that is held long is repeated.
   const first =
     point.oneTurn === true || ['attached', 'telling', 'rolling-over', ...TREE, ...BACKGROUND].includes(step);
   const drawn = { turns: 1 + Math.floor(random() * 2), strike: random(), messages: random(), seed: random() };
@@ -132,7 +136,7 @@ function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random
     kinds,
     turns,
     strike: first ? 1 : Math.min(turns, fixed.strike ?? 1 + Math.floor(drawn.strike * turns)),
-    // Nobody writes to a session that is cancelled.
+    // Nobody writes to a cancelled session.
     messages: step !== 'caller-ended' && (fixed.messages ?? drawn.messages < 0.7),
     stack: fixed.stack ?? 'dev',
     workers: fixed.workers ?? 1,
@@ -140,7 +144,7 @@ function storyOf(point: FaultPoint, step: Step, keys: Keys, fixed: Fixed, random
   };
 }
 
-/** The points that can be told on a stack. */
+/** The points that can run on a stack. */
 export function tellable(
   points: readonly FaultPoint[],
   { stack = 'dev' }: Pick<Fixed, 'stack'>,
@@ -148,7 +152,7 @@ export function tellable(
   return points.filter((point) => whyNot(point, stack) === null);
 }
 
-/** Why a point cannot be told, or `null`. */
+/** Why a point cannot run, or `null`. */
 export function whyNot({ needs, missing }: FaultPoint, stack: StackName): string | null {
   return needs !== undefined && needs !== stack ? `it needs --stack ${needs}` : (missing?.() ?? null);
 }
@@ -159,7 +163,7 @@ function wanted(point: FaultPoint, step: Step, fixed: Fixed): boolean {
   return only === undefined || only.includes(point.name) || only.includes(`${point.name}@${step}`);
 }
 
-/** A step that only a soak goes through is told when it is asked for by name. */
+/** A step that only soaks use runs if it is requested by name. */
 function named(point: FaultPoint, only: readonly string[] = []): Step[] {
   return (point.soakSteps ?? []).filter((step) => only.includes(`${point.name}@${step}`));
 }

@@ -7,19 +7,19 @@ import { roomIsFixed, takeRoom } from '../stack/room.ts';
 import type { FaultPoint } from './point.ts';
 
 /**
- * How long an archive may store nothing, in milliseconds: it tries again less and less often. It stores all sessions of the
- * namespace, those of other stories first.
+ * How long an archive may store nothing, in milliseconds. It retries less and less often, and it stores the sessions of
+ * earlier stories first.
  */
 const PATIENCE_MS = 120_000;
 
-/** The archive can store nothing more, the sessions go on, and then it can again. */
+/** The archive cannot store anything while the sessions continue. Later it can again. */
 export const archiveFull: FaultPoint = {
   name: 'archive-full',
   about:
     'Every write to the file of the archive fails (a limit on the size of files, EFBIG, for a full disk) while sessions go on; later there is room again, and the archive is held against the histories.',
   missing: roomIsFixed,
   anyService: true,
-  // It is the archive that is struck, and no session.
+  // The fault strikes the archive, not a session.
   steps: ['between-turns'],
   inject: async (stage) => {
     const { client } = stage.harness;

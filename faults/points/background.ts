@@ -8,13 +8,15 @@ import { CALLER_SEALING } from '../steps.ts';
 import { callerBelow, type Step } from '../story.ts';
 import { callers } from '../trees.ts';
 
-/** Steps that a worker is held at on the way to another one. */
+/** Steps at which a worker is held on the way to another step. */
 const ON_THE_WAY: { readonly [step in Step]?: readonly Step[] } = {
   'report-carried': ['report-queued'],
   'caller-ended': ['report-queued', 'background-running'],
 };
 
-/** Brings every tree with a sub-agent in the background to the step of the story. The worker that is returned is held there. */
+/**
+ * Brings every tree with a sub-agent in the background to the step of the story. The returned workers are held there.
+ */
 export async function openBackground(stage: Stage, options: HarnessProcessOptions): Promise<Crew> {
   const { step } = stage.story;
   const before = ON_THE_WAY[step] ?? [];
@@ -26,11 +28,11 @@ export async function openBackground(stage: Stage, options: HarnessProcessOption
     stage.release(worker, 'report-queued');
   } else if (step === 'caller-ended') {
     stage.letGo(worker, CALLER_SEALING);
-    // The end of a task cancels by itself.
+    // If the caller is a task, its end cancels by itself. Here the root must be cancelled.
     if (callerBelow(stage.story) === 2) {
       await stage.until(({ phase }) => phase === 'idle');
       for (const { session } of stage.actors) await session.cancel({ by: 'lab' });
-      // Its sub-agent tells the one below, too: both are held.
+      // The sub-agent tells the one below it, too: both are held.
       await stage.held(worker);
     }
   }

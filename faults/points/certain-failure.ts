@@ -1,6 +1,9 @@
 import { type FaultPoint, kill } from './point.ts';
 
-/** A global effect that certainly did not happen, whose worker dies before anybody is told; then it is asked for again. */
+/**
+ * A global effect certainly did not happen, and its worker dies before it tells anybody. Then the effect is requested
+ * again.
+ */
 export const certainFailure: FaultPoint = {
   name: 'certain-failure',
   about:
@@ -8,7 +11,7 @@ export const certainFailure: FaultPoint = {
   anyService: true,
   steps: ['telling'],
   kinds: () => ['global'],
-  // The two sessions that wait are told that it was not done.
+  // The two waiting sessions are told that the effect did not happen.
   fails: ['global'],
   oneTurn: true,
   inject: async (stage) => {
@@ -25,7 +28,7 @@ export const certainFailure: FaultPoint = {
       });
     await untilCalls('failed');
     stage.strike(`${dead}, both calls have failed for certain`, at);
-    // The failure ends at once: it answers nobody else.
+    // The failure is not kept: it answers no later call.
     await stage.begin({ globally: [3] });
     await untilCalls('completed');
     stage.strike(`${dead}, both calls have failed for certain, and the next one has happened`, at);

@@ -10,7 +10,7 @@ export const clockStep: FaultPoint = {
   about:
     'In each call the wall clock of the worker process (its `Date`, not the clock of the machine) jumps: an hour forward, then two hours back, and so on.',
   anyService: true,
-  // It is the tool that steps the clock: elsewhere none does.
+  // Only the tool steps the clock, so there are no other steps.
   steps: ['gap', 'landed'],
   soakSteps: ['in-call'],
   inject: async (stage) => {
@@ -34,7 +34,7 @@ export const clockStep: FaultPoint = {
     const jumps = steps().map(({ before, after }) => after - before);
     if (!jumps.every((jump) => Math.abs(jump) > LEAST_MS))
       throw new Error(`it jumped by ${jumps.join(', ')} ms`);
-    // The second step of a process goes back.
+    // The second step of a process sets the clock back.
     const pids = steps().map(({ pid }) => pid);
     const twice = new Set(pids).size < pids.length;
     if (twice && !jumps.some((jump) => jump < 0))

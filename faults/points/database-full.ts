@@ -4,12 +4,14 @@ import { roomIsFixed, takeRoom } from '../stack/room.ts';
 import { open } from './opening.ts';
 import { databaseOf, type FaultPoint, gone } from './point.ts';
 
-/** How far into a file may still be written, in bytes: what the database says fits, a piece of its write-ahead log does not. */
+/** The size limit of files, in bytes: messages of the database fit, a segment of its write-ahead log does not. */
 const ROOM = 64 * 1_024;
 /** How long a database may take to give up, in milliseconds. */
 const PATIENCE_MS = 90_000;
 
-/** The database under the Temporal server can write nothing more and gives up; it is started again when it can. */
+/**
+ * The database under the Temporal server cannot write any more and gives up. It is restarted when it can write again.
+ */
 export const databaseFull: FaultPoint = {
   name: 'database-full',
   about:
@@ -18,7 +20,7 @@ export const databaseFull: FaultPoint = {
   missing: roomIsFixed,
   anyService: true,
   steps: ['returned'],
-  // It gives up when it has written enough: around an approval and in recovery too little may be on its way.
+  // It gives up only after enough writes. Around an approval and in recovery there may be too few.
   soakSteps: ['model-asked', 'model-answered', 'landed', 'dispatched', 'in-call', 'gap', 'between-turns'],
   inject: async (stage) => {
     const { step } = stage.story;
@@ -29,7 +31,7 @@ export const databaseFull: FaultPoint = {
     const at = Date.now();
     const giveRoom = await takeRoom(pid, ROOM);
     try {
-      // Workers report, and the server cannot write it down.
+      // Workers report results that the server cannot store.
       stage.letGo(worker);
       const refused = await stage.refusedStart();
       const deadline = Date.now() + PATIENCE_MS;

@@ -23,7 +23,7 @@ export const databaseKill: FaultPoint = {
     const at = Date.now();
     await database.kill();
     if (!gone(pid)) throw new Error(`database ${pid} is still there`);
-    // Workers report, and the server cannot write it down.
+    // Workers report results that the server cannot store.
     stage.letGo(worker);
     await database.restart();
     const [now] = await database.query('postgres', 'select pg_postmaster_start_time()');

@@ -13,7 +13,7 @@ const ONE_RUN = { LAB_RUN_TURNS: '' };
 
 const QUICK: readonly Step[] = ['landed', 'approval'];
 
-/** The worker is replaced by one whose workflow code is another; sessions in flight replay on it. */
+/** The worker is replaced by a worker with different workflow code. Sessions in flight replay on it. */
 export const deployCode: FaultPoint = {
   name: 'deploy-code',
   about:
@@ -34,7 +34,8 @@ export const deployCode: FaultPoint = {
     const fresh = await stage.harness.startSession('careful', { id: `${stage.actors[0]?.session.id}-fresh` });
     const memo = async (id: string): Promise<unknown> =>
       (await stage.harness.client.workflow.getHandle(id).describe()).memo?.['labVersion'];
-    // Its state cannot be read: a busy worker makes the client fold the history, and the fold knows no patch of a next version.
+    // Do not read the session's state: if the worker is busy, the client folds the history, and the fold does not know
+    // the patch of the next version.
     await polled(async () => (await memo(fresh.id)) === 'next', 'the changed code did not run');
     for (const { session } of stage.actors)
       if ((await memo(session.id)) !== undefined) throw new Error(`${session.id} left its path`);

@@ -24,7 +24,8 @@ export const deploy: FaultPoint = {
     // A run may end after a session's last reply.
     if (step === 'between-turns' || ROLLING.includes(step)) stage.more();
     await stage.startWorker({ env: { LAB_DEPLOY: '2' } });
-    // Every session takes the new definition with its next model call, those that need a person after their word.
+    // Every session takes the new definition with its next model call. Sessions that need a person do so after the
+    // answer.
     await stage.until(({ manifestDigest }, { task }) => manifestDigest !== digests.get(task.session), {
       helped: true,
     });

@@ -33,7 +33,7 @@ export const keyLost: FaultPoint = {
   },
 };
 
-/** Gives a session a task, and waits until the server says that it fails for the missing key. */
+/** Gives a session a workflow task, and waits until the server reports that it fails because of the missing key. */
 async function missesKey({ harness: { client } }: Stage, { id }: Session): Promise<void> {
   await client.workflow.getHandle(id).signal(SIGNAL.resume, { by: 'lab' });
   const asked = { workflowId: id, what: id, askedMs: Date.now() };

@@ -1,12 +1,12 @@
 import { type FaultPoint, kill } from './point.ts';
 
-/** The worker is killed around values that are as large as they may be, or larger. */
+/** The worker is killed around values that are as large as allowed, or larger. */
 export const largeValues: FaultPoint = {
   name: 'large-values',
   about:
     'The worker is killed around a tool result of up to 5 MB and a reply of 1 MB, just under and over the limits; a reply over the limit comes first at the end.',
   anyService: true,
-  // Where a worker has a large value in its hands.
+  // Steps at which a worker holds a large value.
   steps: ['model-answered', 'landed', 'returned'],
   oneTurn: true,
   inject: async (stage) => {

@@ -1,7 +1,7 @@
 import type { Stage } from '../stage.ts';
 import { type FaultPoint, kill } from './point.ts';
 
-/** SIGKILL while reads run long: what heartbeats keep of them is not read again. */
+/** SIGKILL while reads run long: reads whose results are in heartbeats do not run again. */
 export const longReads: FaultPoint = {
   name: 'long-reads',
   about:
@@ -51,7 +51,7 @@ async function checkReads({ actors, story }: Stage): Promise<void> {
     if (again.some((dispatches) => dispatches?.length !== 1 || dispatches[0]?.attempts !== undefined))
       throw new Error(`${session.id} has read again what was there: ${JSON.stringify(items)}`);
     const { lostReplies } = (await session.budget()).spent;
-    // A successor that is itself late for its heartbeats cannot know any more.
+    // A successor whose own heartbeats are late cannot know more than that.
     if (lostReplies > 1) throw new Error(`${session.id} was charged for ${lostReplies} lost replies`);
   }
 }

@@ -6,7 +6,7 @@ import type { Stage } from '../stage.ts';
 import type { ToolKind } from '../story.ts';
 import { type FaultPoint, gone, kill } from './point.ts';
 
-/** The model is told of what may be repeated. */
+/** Kinds whose calls may be repeated: the model is told about a failure. */
 const TOLD: readonly ToolKind[] = ['read', 'idempotent'];
 
 async function killed(pid: number): Promise<string> {
@@ -15,7 +15,11 @@ async function killed(pid: number): Promise<string> {
   return `MCP server ${pid} is gone, it had a call of every session`;
 }
 
-/** Begins sessions whose tools are those of the server. @returns its process, when it has done wrong on a call of each */
+/**
+ * Begins sessions whose tools are those of the server.
+ *
+ * @returns its process id, when it has misbehaved on a call of each
+ */
 async function struckBy(stage: Stage, server: LabServer): Promise<number> {
   await stage.startWorker({ env: server.env });
   await stage.begin({ agent: 'connected' });
@@ -39,7 +43,7 @@ export const mcpKill: FaultPoint = {
   },
 };
 
-/** SIGKILL of an MCP server over HTTP in the calls of all sessions. Nobody but the lab starts it again. */
+/** SIGKILL of an MCP server over HTTP in the calls of all sessions. Only the lab starts it again. */
 export const mcpHttpKill: FaultPoint = {
   name: 'mcp-http-kill',
   about:
@@ -97,7 +101,7 @@ export const mcpLies: FaultPoint = {
   about:
     'Tools are those of an MCP server, whose answers are confirmed by `verify`. It says that a call is done and has done nothing (gap), or that it has failed and has done it (landed).',
   steps: ['gap', 'landed'],
-  // Nobody can tell of the others.
+  // For the other kinds, nobody can tell.
   kinds: () => ['mutate', 'global'],
   oneTurn: true,
   inject: async (stage) => {
@@ -108,7 +112,7 @@ export const mcpLies: FaultPoint = {
   },
 };
 
-/** An MCP server that is another one from one call to the next. */
+/** An MCP server whose tools change from one call to the next. */
 export const mcpChange: FaultPoint = {
   name: 'mcp-change',
   about:
@@ -131,7 +135,7 @@ export const mcpChange: FaultPoint = {
     const evidence = await killed(pid);
     server.say(CHANGED);
     server.mend();
-    // The tools of this worker are those that the server had when it started.
+    // This worker has the tools that the server had when the worker started.
     await stage.until(({ phase }) => phase === 'idle', { helped: true });
     await kill(worker, 'all');
     stage.more();

@@ -4,7 +4,7 @@ const env = { LAB_RUN_TURNS: '1' };
 const BEFORE = 'before storePast';
 const AFTER = 'after storePast';
 
-/** SIGKILL while a session goes on in a new run of its workflow. */
+/** SIGKILL while a session continues in a new run of its workflow. */
 export const newRun: FaultPoint = {
   name: 'new-run',
   about:

@@ -1,6 +1,6 @@
 import { type FaultPoint, kill } from './point.ts';
 
-/** SIGKILL of a worker that has one slot for activities, under two sessions that wait for one global effect. */
+/** SIGKILL of a worker with one activity slot, while two sessions wait for one global effect. */
 export const oneSlot: FaultPoint = {
   name: 'one-slot',
   about:

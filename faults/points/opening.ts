@@ -4,16 +4,16 @@ import type { Stage } from '../stage.ts';
 import { BACKGROUND, STEPS, type Step, TREE } from '../story.ts';
 import { openBackground } from './background.ts';
 
-/** All steps of a session by itself but those that a point has already: a soak goes through them, too. */
+/** All steps of a single session except those that a point has already. Soaks use them, too. */
 export function allBut(steps: readonly Step[]): Step[] {
   return (Object.keys(STEPS) as Step[]).filter((step) => ![...steps, ...TREE, ...BACKGROUND].includes(step));
 }
 
 /**
- * Brings every session to the step of the story. The worker that is returned has them there: it is held, or, where
- * they are at rest, has nothing to do.
+ * Brings every session to the step of the story. The returned workers are held there, or have nothing to do if the
+ * sessions are at rest.
  *
- * @param options - how that worker starts.
+ * @param options - how these workers start.
  */
 export async function open(
   stage: Stage,
@@ -32,7 +32,7 @@ export async function open(
     return worker;
   }
   if (step === 'fetching') {
-    // The messages are in the memory of the worker that has asked the model: another one asks for them.
+    // The worker that asked the model has the messages in memory. Another worker must fetch them.
     const first = await stage.startWorker();
     await stage.begin({ agent });
     await stage.until(({ phase, queued }) => phase === 'idle' && queued === 0, { helped: true });

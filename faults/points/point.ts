@@ -1,4 +1,4 @@
-/** What a fault point is: one small file that says what it does to a run, and shows that it did. */
+/** A fault point is one small file that strikes a run, and proves that it did. */
 import type { Crew } from '../crew.ts';
 import type { Stage } from '../stage.ts';
 import type { StackName, Step, ToolKind } from '../story.ts';
@@ -8,35 +8,35 @@ export interface FaultPoint {
   readonly name: string;
   /** For the docs: what happens, in one sentence. */
   readonly about: string;
-  /** The steps of a quick run come first. */
+  /** The steps of a quick run. */
   readonly steps: readonly Step[];
   /** Steps that only a soak goes through. */
   readonly soakSteps?: readonly Step[];
-  /** The kinds that it can strike at a step; default all, in recovery those that can be verified. */
+  /** The kinds that it can strike at a step. Default: all; in recovery, those that can be verified. */
   readonly kinds?: (step: Step) => readonly ToolKind[];
-  /** A worker that was given up may run on: with a service that ignores keys, the gap shows. */
+  /** A worker that was given up may run on: with a service that ignores keys, a second effect in the gap is allowed. */
   readonly overtakes?: boolean;
-  /** Kinds whose calls may end as failed, for the fault is the tool's own answer. */
+  /** Kinds whose calls may end as failed, because the fault is the tool's own answer. */
   readonly fails?: readonly ToolKind[];
   /**
-   * Requests of a session to the model that may be lost on their way, or be taken back, under a worker that lives on:
-   * they are charged, and the endpoint has no record of them. Default none.
+   * Model requests of a session that may be lost or withdrawn while their worker lives on. They are charged, but the
+   * endpoint has no record of them. Default: 0.
    */
   readonly unseen?: number;
-  /** The server that it needs; default any. */
+  /** The server that it needs. Default: any. */
   readonly needs?: StackName;
-  /** It is not about requests to the service: a quick run tells it with one of the two in turn. */
+  /** The fault does not involve requests to the service: a quick run uses one of the two services in turn. */
   readonly anyService?: boolean;
-  /** Why it cannot be told on this machine, or `null`. */
+  /** Why it cannot run on this machine, or `null`. */
   readonly missing?: () => string | null;
-  /** The id of the key that clients encrypt with; default none. */
+  /** The id of the key that clients encrypt with. Default: none. */
   readonly key?: string;
-  /** Sessions make one call, whatever the story says. */
+  /** Sessions make only one call, whatever the story says. */
   readonly oneTurn?: boolean;
   /**
-   * Starts workers and sessions, lets the fault happen, and says so by `stage.strike` with evidence of something
-   * that could only be seen if it did. Returns when sessions can go on by themselves,
-   * with what is still to be done once they are at rest: a frozen worker wakes.
+   * Starts workers and sessions, makes the fault happen, and calls `stage.strike` with evidence that exists only if it
+   * did. Resolves when sessions can continue by themselves. The result runs once they are at rest, for example to wake
+   * a frozen worker.
    */
   readonly inject: (stage: Stage) => Promise<(() => Promise<void>) | undefined>;
 }
@@ -48,10 +48,10 @@ export function databaseOf({ lane }: Stage): NonNullable<Stage['lane']['server']
   return database;
 }
 
-/** Says in an error that a fault came too late for its step, on a busy machine: its story is told once more. */
+/** The error of a fault that came too late for its step, on a busy machine. Its story runs once more. */
 export const MISSED = 'the fault missed its step';
 
-/** Whether there is no process of an id any more. */
+/** Whether the process with this id is gone. */
 export function gone(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -61,7 +61,7 @@ export function gone(pid: number): boolean {
   }
 }
 
-/** Kills the workers that have the calls, or every one, and shows that they are gone. */
+/** Kills the workers that hold the calls, or all workers, and proves that they are gone. */
 export async function kill(worker: Crew, who: 'holders' | 'all' = 'holders'): Promise<string> {
   const pids = await (who === 'all' ? worker.crash() : worker.crashHolders());
   for (const pid of pids) if (!gone(pid)) throw new Error(`worker ${pid} is still there`);

@@ -8,7 +8,7 @@ const AFTER = 'after draw';
 /** More than the sessions of a story need. */
 const CAPS = { usd: 100, tokens: 10_000_000 } as const;
 
-/** SIGKILL around what sessions draw from the pool of money that they share, and around what they tell it. */
+/** SIGKILL while sessions draw money from their shared pool, and while they report what they used. */
 export const pool: FaultPoint = {
   name: 'pool',
   about:
@@ -32,7 +32,7 @@ export const pool: FaultPoint = {
     await all(second, AFTER);
     const drawn = await kill(second, 'all');
     const third = await stage.startWorker({ breakAt: [AFTER] });
-    // They draw once more what they have drawn, and at rest they tell what they have used.
+    // Sessions repeat their draws, and at rest they report what they have used.
     await all(third, AFTER);
     third.release(AFTER);
     await all(third, AFTER);
@@ -47,17 +47,17 @@ export const pool: FaultPoint = {
   },
 };
 
-/** Workers that die in a tree. */
+/** How many workers die in a tree. */
 const DEATHS = 5;
 
-/** SIGKILL around what the sessions of a tree draw from the pool of its caps, and give back to it. */
+/** SIGKILL while the sessions of a tree draw from the shared pool of its caps, and give money back. */
 export const poolTree: FaultPoint = {
   name: 'pool-tree',
   about:
     'The sessions of a tree share its caps as one pool. Five workers in a row are killed (SIGKILL), each when a session has drawn or given back and this is not recorded.',
   anyService: true,
   steps: ['delegated'],
-  // The kind of the call at the bottom is no matter of money.
+  // The kind of the lowest call makes no difference to money.
   kinds: () => ['mutate'],
   oneTurn: true,
   inject: async (stage) => {
@@ -66,7 +66,7 @@ export const poolTree: FaultPoint = {
     for (let death = 1; death <= DEATHS; death++) {
       const worker = await stage.startWorker({ breakAt: [AFTER] });
       if (death === 1) await stage.begin({ agent: 'director', budget: CAPS });
-      // What the one before has drawn is drawn once more, and then comes the next.
+      // The draw of the dead worker is repeated first, then comes the next draw.
       for (let visit = 1; visit <= Math.min(2, death); visit++) {
         if (visit > 1) worker.release(AFTER);
         for (const _ of stage.actors) await worker.reached(AFTER);
@@ -86,7 +86,7 @@ export const poolTree: FaultPoint = {
   },
 };
 
-/** @throws where a pool at rest has not what its sessions have used, or still holds something for them. */
+/** @throws if a pool at rest does not have what its sessions have used, or still holds something for them. */
 async function agrees(sessions: readonly Session[], look: () => Promise<PoolView>): Promise<void> {
   const spent = await Promise.all(sessions.map(async (session) => (await session.budget()).spent));
   const used = {

@@ -8,7 +8,7 @@ import { type FaultPoint, kill } from './point.ts';
 const WINDOW_MS = 1_000;
 const HELD = 'model request';
 
-/** SIGKILL while what a rate limiter allows is on its way to a worker, and while a worker has it. */
+/** SIGKILL while the grant of a rate limiter is on its way to a worker, and while a worker has it. */
 export const rateGrant: FaultPoint = {
   name: 'rate-grant',
   about:
@@ -42,7 +42,7 @@ export const rateGrant: FaultPoint = {
         const count = times.filter((other) => other >= time && other < time + WINDOW_MS).length;
         if (count > requests) throw new Error(`${count} requests in a window, ${requests} are allowed`);
       }
-      // What was lost has expired: there is room for more.
+      // The lost grants have expired: there is room for more requests.
       stage.more();
       await stage.sent();
     };

@@ -1,6 +1,6 @@
 import type { FaultPoint } from './point.ts';
 
-/** The service has done it and says so into a broken connection. */
+/** The effect lands, but the reply of the service is lost in a broken connection. */
 export const replyLost: FaultPoint = {
   name: 'reply-lost',
   about: 'The connection between worker and service breaks after the effect: the reply is lost.',

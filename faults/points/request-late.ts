@@ -1,7 +1,7 @@
 import type { Actor } from '../stage.ts';
 import { type FaultPoint, kill } from './point.ts';
 
-/** The request is with the service when its worker dies, and lands after that. */
+/** The service has the request when its worker dies, and executes it later. */
 export const requestLate: FaultPoint = {
   name: 'request-late',
   about:

@@ -5,7 +5,7 @@ export const requestLost: FaultPoint = {
   name: 'request-lost',
   about: 'The connection between worker and service breaks with the request on its way: it never arrives.',
   steps: ['gap'],
-  // The connection's error is what their tool throws, and the model is told.
+  // Their tools throw the connection's error, and the model is told.
   fails: ['read', 'idempotent'],
   oneTurn: true,
   inject: async (stage) => {

@@ -4,7 +4,10 @@ import type { FaultPoint } from './point.ts';
 
 const QUICK: readonly Step[] = ['dispatched', 'landed', 'background-told', 'caller-ended'];
 
-/** The worker loses Temporal past its heartbeat, another one takes over, and the connection comes back. */
+/**
+ * The worker loses Temporal for longer than its heartbeat timeout, another worker takes over, and the connection comes
+ * back.
+ */
 export const serverWire: FaultPoint = {
   name: 'server-wire',
   about:
@@ -18,7 +21,7 @@ export const serverWire: FaultPoint = {
     const worker = await open(stage, { connection: wire.connection });
     const at = Date.now();
     wire.cut();
-    // Past its last fence it is held until others have its calls: nothing but its own lease stops it then.
+    // After its last fence, the worker is held until others have its calls: only its own lease can stop it then.
     const late = step === 'gap';
     if (!late) stage.letGo(worker);
     await wire.refusals();
@@ -28,7 +31,7 @@ export const serverWire: FaultPoint = {
     return async () => {
       if (late) stage.letGo(worker);
       wire.mend();
-      // Its calls end before it does.
+      // The worker finishes its calls before it ends.
       await worker.stop();
     };
   },

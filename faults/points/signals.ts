@@ -4,16 +4,16 @@ import type { Stage } from '../stage.ts';
 import { shuffled } from '../story.ts';
 import type { FaultPoint } from './point.ts';
 
-/** Signals that each session is sent. */
+/** The number of signals that each session gets. */
 const SIGNALS = 5;
 
-/** Everything that people say arrives more than once, and out of order. */
+/** All messages and requests of people arrive more than once, and out of order. */
 export const signals: FaultPoint = {
   name: 'signals',
   about: 'Messages, decisions, pauses and resumes arrive twice and in any order.',
   anyService: true,
   steps: ['in-call', 'approval'],
-  // A pause takes back a request that is on its way.
+  // A pause withdraws a request that is under way.
   unseen: 1,
   inject: async (stage) => {
     const { step } = stage.story;
@@ -31,16 +31,17 @@ export const signals: FaultPoint = {
       await session.resume({ by: 'lab' });
     }
     stage.letGo(worker);
-    // Temporal keeps what comes during a workflow task back until the task has ended.
+    // Temporal holds back signals that arrive during a workflow task until the task has ended.
     await stage.until(async (_, { session }) => (await stage.signals(session.id)) >= SIGNALS);
     stage.strike(`${SIGNALS} signals are in every history; said: ${orders.join('; ')}`, saidAt);
   },
 };
 
 /**
- * Says everything at once, in an order of chance. Returns that order.
+ * Sends everything at once, in random order. Returns that order.
  *
- * @throws when a copy is not answered as it is to be: a message as the first one, a second decision with the first.
+ * @throws when a copy gets the wrong answer: a repeated message must get the answer of the first, a second decision
+ * must get the first decision.
  */
 async function sayAll({ story, random }: Stage, session: Session): Promise<string> {
   const [pending] = await retried(() => session.approvals());

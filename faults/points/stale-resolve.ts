@@ -1,13 +1,13 @@
 import { isPerdureError } from 'perdure';
 import { type FaultPoint, kill } from './point.ts';
 
-/** Two people look at the same lost dispatch; the word of the second comes when another one has been lost. */
+/** Two people look at the same lost dispatch. The answer of the second arrives when another dispatch has been lost. */
 export const staleResolve: FaultPoint = {
   name: 'stale-resolve',
   about:
     'A person says that a lost dispatch is absent, the next one lands and its worker is killed, and then another person says of the first dispatch that it is absent.',
   steps: ['landed'],
-  // The others are verified: no person is asked.
+  // The other kinds are verified: no person is asked.
   kinds: () => ['blind'],
   oneTurn: true,
   inject: async (stage) => {

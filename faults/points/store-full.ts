@@ -6,7 +6,7 @@ import type { FaultPoint } from './point.ts';
 
 const QUICK: readonly Step[] = ['returned'];
 
-/** The Temporal server can write nothing more into its store, and then can again. */
+/** The Temporal server cannot write into its store any more. Later it can again. */
 export const storeFull: FaultPoint = {
   name: 'store-full',
   about:
@@ -26,7 +26,7 @@ export const storeFull: FaultPoint = {
     const written = (): string => files.map((file) => statSync(file).mtime.toISOString()).join(', ');
     try {
       const before = written();
-      // Workers report, and the server cannot write it down.
+      // Workers report results that the server cannot store.
       stage.letGo(worker);
       const refused = await stage.refusedStart();
       if (written() !== before) throw new Error('the server has written into its file');

@@ -5,7 +5,7 @@ import { type FaultPoint, kill } from './point.ts';
 const BEFORE = 'storing';
 const AFTER = 'stored';
 
-/** SIGKILL around the store of a large result, and a store that fails. */
+/** SIGKILL while a large result is stored, and a store that fails. */
 export const storing: FaultPoint = {
   name: 'storing',
   about:
@@ -33,7 +33,7 @@ export const storing: FaultPoint = {
       const sessions = new Sessions(stage.harness.client, { values });
       let stored = 0;
       for await (const _ of values.list()) stored += 1;
-      // A service that ignores keys gives an idempotent call that is repeated another receipt.
+      // A service that ignores keys gives a repeated idempotent call another receipt.
       const repeats = stage.story.keys === 'ignored' && stage.story.kinds.includes('idempotent') ? 1 : 0;
       if (stored > stage.actors.length + repeats)
         throw new Error(`${stored} values are stored for ${stage.actors.length} sessions`);

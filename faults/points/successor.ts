@@ -3,10 +3,10 @@ import type { Stage } from '../stage.ts';
 import { open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
 
-/** What a successor says of a call that it has found in the journal of a dead worker. */
+/** What a successor reports about a call in the journal of a dead worker. */
 const DIED = 'the worker that had this call has died';
 
-/** SIGKILL where no heartbeat would be missed for an hour: the one that starts in its place says what it had. */
+/** SIGKILL with a heartbeat timeout of an hour: the successor reports the calls of the dead worker. */
 export const successor: FaultPoint = {
   name: 'successor',
   about:
@@ -45,7 +45,7 @@ export const successor: FaultPoint = {
   },
 };
 
-/** How often a history says it: of a call that is tried again, where that starts. */
+/** How often a history reports a death. For a call that is retried, the start of the retry reports it. */
 async function deathsIn({ harness: { client } }: Stage, workflowId: string): Promise<number> {
   let deaths = 0;
   for await (const event of eventsOf(client, workflowId)) {

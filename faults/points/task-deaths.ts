@@ -7,10 +7,10 @@ import { open } from './opening.ts';
 import { type FaultPoint, kill } from './point.ts';
 
 const DEATHS = 9;
-/** How long a session may wait for the worker that lives, in milliseconds. */
+/** How long a session may wait for the living worker, in milliseconds. */
 const LONGEST_MS = 10_000;
 
-/** SIGKILL of one worker after the other, each with a workflow task in its hands. */
+/** SIGKILL of one worker after the other, each while it holds a workflow task. */
 export const taskDeaths: FaultPoint = {
   name: 'task-deaths',
   about:
@@ -47,7 +47,7 @@ export const taskDeaths: FaultPoint = {
   },
 };
 
-/** When the first workflow task since a time was completed. */
+/** When the first workflow task after a time was completed. */
 async function firstTaskSince({ harness }: Stage, workflowId: string, since: number): Promise<number> {
   for await (const event of eventsOf(harness.client, workflowId)) {
     const at = tsToMs(event.eventTime);

@@ -1,6 +1,6 @@
 import type { FaultPoint } from './point.ts';
 
-/** The tool throws when its effect has happened. */
+/** The tool throws after its effect has happened. */
 export const toolThrows: FaultPoint = {
   name: 'tool-throws',
   about: 'The tool throws after its effect.',

@@ -4,7 +4,7 @@ import { type FaultPoint, kill } from './point.ts';
 
 const QUICK: readonly Step[] = ['landed'];
 
-/** Two workers share the sessions, and the one that has the calls dies; nobody starts in its place. */
+/** Two workers share the sessions, and the one that holds the calls dies. No other worker starts. */
 export const twoWorkers: FaultPoint = {
   name: 'two-workers',
   about: 'Two workers run at once, and the one that has the calls is killed.',

@@ -24,13 +24,13 @@ export const undo: FaultPoint = {
     const second = await stage.startWorker({ breakAt: [AFTER] });
     for (const _ of stage.actors) await second.reached(AFTER);
     const evidence = `${before} before the compensation, ${await kill(second, 'all')} after it`;
-    // Nobody writes to a session that is cancelled.
+    // Nobody writes to a cancelled session.
     for (const actor of stage.actors) actor.landed = { evidence, at };
     await stage.startWorker();
     return async () => {
       for (const { session, task } of stage.actors) {
         const { calls } = await session.snapshot();
-        // Where the effect is in an earlier run, the last one has its undoing alone.
+        // If the effect is in an earlier run, the last run has only its compensation.
         const undone = calls.find(({ id }) => id.startsWith('undo_'));
         const effect = calls.find(({ id }) => `undo_${id}` === undone?.id);
         const mails = (await stage.lane.control.emails()).filter(({ args }) =>

@@ -34,7 +34,7 @@ const REPORTING: readonly Step[] = [
 ];
 const STORING: readonly Step[] = ['sealing', 'sealed', 'parent-sealing', 'report-queued'];
 
-/** SIGSTOP past the heartbeat; another worker takes over; SIGCONT when that has finished. */
+/** SIGSTOP for longer than the heartbeat timeout. Another worker takes over; SIGCONT follows when it has finished. */
 export const workerFreeze: FaultPoint = {
   name: 'worker-freeze',
   about:
@@ -49,7 +49,7 @@ export const workerFreeze: FaultPoint = {
     const at = Date.now();
     const frozen = worker.freeze();
     const states = (): string => frozen.map((pid) => `worker ${pid} is ${stateOf(pid)}`).join(', ');
-    // It is released, and will go on at this line as soon as it wakes.
+    // The worker is released, and continues at this line as soon as it wakes.
     stage.letGo(worker);
     await stage.startWorker();
     stage.strike(`${states()}, every session was at its step: ${step}`, at);
@@ -57,16 +57,16 @@ export const workerFreeze: FaultPoint = {
     return async () => {
       if (!frozen.every((pid) => stateOf(pid).startsWith('T'))) throw new Error(`not stopped: ${states()}`);
       await overtaken(stage, at);
-      // Its calls end before it does.
+      // The worker finishes its calls before it ends.
       await worker.wakeAndStop();
     };
   },
 };
 
-/** @throws where the history of a session, or of its effect, does not have a call lost since, though the step has one. */
+/** @throws if the history of a session, or of its effect, has no lost call since then, although the step has a call. */
 async function overtaken(stage: Stage, since: number): Promise<void> {
   const { step } = stage.story;
-  // No activity is lost where a workflow task is.
+  // At these steps a workflow task is lost, not an activity.
   if (OF_TASKS.includes(step)) return;
   // Reads share the activity of the model call that follows them.
   const types =

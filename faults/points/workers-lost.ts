@@ -21,9 +21,9 @@ export const workersLost: FaultPoint = {
     const dead: string[] = [];
     for (let death = 1; death <= DEATHS; death++) {
       const worker = await stage.startWorker({ holdAt: [step] });
-      // No heartbeat is missed: the next worker says what the dead one had not begun.
+      // No heartbeat is missed: the next worker reports the calls that the dead one had not begun.
       if (death === 1) await stage.begin({ agent: 'patient' });
-      // The request that is repeated is the first that the next worker comes to.
+      // The next worker repeats this request first.
       await stage.held(worker, step, step === 'asking' && death > 1 ? 0 : 1);
       at ||= Date.now();
       dead.push(await kill(worker, 'all'));
