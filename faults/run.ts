@@ -1,4 +1,4 @@
-/** One run: a story told on a stage, observed and judged. */
+/** Runs one story on a stage, then observes and judges it. */
 import { type Finding, judge } from './judge.ts';
 import type { Lane } from './lane.ts';
 import { type Observed, observe } from './observe.ts';
@@ -6,7 +6,7 @@ import type { FaultPoint } from './points/point.ts';
 import { Stage } from './stage.ts';
 import type { Story, ToolKind } from './story.ts';
 
-/** What a run came to, for one session or, of a global effect, two. */
+/** The outcome of a run for one session, or for the two sessions of a global effect. */
 export interface Outcome {
   readonly kind: ToolKind;
   readonly landed: number;
@@ -29,18 +29,18 @@ export interface RunResult {
   readonly breaches: readonly Finding[];
   readonly allowed: readonly Finding[];
   readonly observed: Observed;
-  /** Why its stage did not close: the lane is of no more use then. */
+  /** Why its stage did not close. If it did not, the lane cannot be used again. */
   readonly unclosed: string | null;
 }
 
-/** How long a fault may take to be brought about, in milliseconds: a session may never come to its step. */
+/** How long a point may take to make its fault happen, in milliseconds: a session may never reach its step. */
 const INJECT_MS = 180_000;
 
 let runs = 0;
 
 /**
- * Tells a story on a lane. What goes wrong in the telling, or in looking at what it left, is an `error` among the
- * findings. Throws only when there is no stage for it: then the lane is of no more use, and nothing was told.
+ * Runs a story on a lane. A problem while it runs or is observed is an `error` among the findings. Throws only if no
+ * stage can be opened: then nothing was run, and the lane cannot be used again.
  */
 export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise<RunResult> {
   const started = performance.now();
@@ -60,13 +60,13 @@ export async function tell(point: FaultPoint, story: Story, lane: Lane): Promise
   };
 }
 
-/** Lets the fault happen and the sessions come to rest; returns what went wrong. */
+/** Makes the fault happen and waits until the sessions rest. Returns what went wrong. */
 async function played(stage: Stage, point: FaultPoint): Promise<string | null> {
   try {
     const after = await inTime(point.inject(stage), 'the fault was not brought about');
     await stage.rest();
     await stage.sent();
-    // What came late has its turn, too.
+    // Messages that came late need another rest.
     await stage.rest();
     for (const actor of stage.actors) actor.wentOnAt = actor.restedAt;
     if (after !== undefined) {
@@ -122,7 +122,7 @@ function outcome(kind: ToolKind, observed: Observed, findings: readonly Finding[
     losses: count('loss', null) + count('not-done', null),
     gap: count('duplicate', 'gap'),
     repeats: count('duplicate', 'repeatable'),
-    // An approval is asked for without any fault.
+    // Approvals are requested even without a fault.
     toPerson: own.filter(({ people }) => people.some(({ what }) => what !== 'approval')).length,
     goOnMs: own.flatMap(({ landed, wentOnAt }) =>
       landed === null || wentOnAt === null ? [] : [wentOnAt - landed.at],

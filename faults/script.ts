@@ -1,4 +1,4 @@
-/** What the model of the lab says. */
+/** The script of the lab's model. */
 import type { Script, ScriptedRequest } from 'perdure/testing';
 import { SUMMARY_REQUEST } from '../src/contract/view.ts';
 import { LARGE_REPLY, TOO_LARGE_REPLY } from './large.ts';
@@ -15,17 +15,20 @@ import {
   USAGE,
 } from './story.ts';
 
-/** Whose request it was, and how many replies the session had before it; -1 of a request for a summary. */
+/** The session of a request, and how many replies it had before. -1: a request for a summary. */
 export interface Heard {
   readonly session: string;
   readonly position: number;
 }
 
-/** Bytes of a prompt that a task with a window has room for: some two turns. */
+/** Bytes of a prompt that fit into the window of a task with a small window: about two turns. */
 const WINDOW = 4_500;
 const FILLER = 'Well, let me see what I can do about it. '.repeat(30);
 
-/** The model: calls for as many turns as the task says and one more for each message that asks for it, then an answer. */
+/**
+ * The model makes calls for as many turns as the task says, and one more for each message that asks for more. Then it
+ * answers.
+ */
 export function scriptOf(heard: Map<string, Heard>): Script {
   return (request) => {
     const task = taskOf(request);
@@ -67,7 +70,7 @@ export function scriptOf(heard: Map<string, Heard>): Script {
   };
 }
 
-/** What a summary of the script says of the messages before it. */
+/** What a summary of the script says about the messages before it. */
 interface Before {
   more: number;
   results: number;

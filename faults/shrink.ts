@@ -1,7 +1,7 @@
 /** Cuts a failing story down to a smaller one that still fails the same way. */
 import type { Story } from './story.ts';
 
-/** Smaller stories, the boldest cut first. */
+/** Smaller stories, the largest cut first. */
 function smaller(story: Story): Story[] {
   const { kinds, turns, strike, messages } = story;
   const cuts: Story[] = kinds.length > 1 ? kinds.map((kind) => ({ ...story, kinds: [kind] })) : [];
@@ -14,9 +14,9 @@ function smaller(story: Story): Story[] {
 }
 
 /**
- * The smallest story found by cutting one thing at a time as long as it breaks what the first did, or some of it.
- * `tell` tells one and returns what it broke; `budget` is how many may be told for it: each takes seconds. `null`
- * when it does not break that again as it is.
+ * Cuts one thing at a time while the story still breaks some of what the first one broke. Returns the smallest story,
+ * or `null` if the first one breaks nothing when it runs again. `tell` runs a story and returns what it broke. `budget`
+ * limits how many stories may run: each takes seconds.
  */
 export async function shrink(
   { story, broke }: { story: Story; broke: readonly string[] },
@@ -25,7 +25,7 @@ export async function shrink(
 ): Promise<Story | null> {
   const fails = async (each: Story): Promise<boolean> =>
     (await tell(each)).some((failure) => broke.includes(failure));
-  // What does not fail as it is would only be cut at random.
+  // Cutting a story that does not fail again would only give a random result.
   if (!(await fails(story))) return null;
   let smallest = story;
   let left = budget - 1;

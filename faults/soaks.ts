@@ -1,4 +1,7 @@
-/** The summaries of soaks, which take too long to be run by everybody: kept beside the lab, and named in the docs. */
+/**
+ * The summaries of soaks. Soaks take too long for everybody to run, so their summaries are stored beside the lab and
+ * named in the docs.
+ */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
@@ -8,7 +11,7 @@ import { fileTime, type TableRow } from './table.ts';
 
 const FOLDER = 'faults/results';
 
-/** What a soak came to. */
+/** The summary of a soak. */
 export interface SoakSummary {
   readonly date: string;
   readonly stack: StackName;
@@ -17,7 +20,7 @@ export interface SoakSummary {
   readonly cpu: string;
   readonly seconds: number;
   readonly runs: number;
-  /** Runs that the plan had; more than `runs` where somebody stopped it. */
+  /** Runs in the plan. More than `runs` if somebody stopped the soak. */
   readonly planned: number;
   readonly struck: number;
   readonly failed: readonly { readonly story: RunResult['story']; readonly breaches: readonly string[] }[];
@@ -52,12 +55,12 @@ export async function keepSoak(
   };
   await mkdir(folder, { recursive: true });
   const path = `${folder}/${fileTime(date)}-${run.stack}-soak.json`;
-  // Another one is never written over.
+  // Never overwrite another summary.
   await writeFile(path, `${JSON.stringify(summary, null, 1)}\n`, { flag: 'wx' });
   return path;
 }
 
-/** The newest soak on each stack that one was kept of. */
+/** The newest stored soak of each stack. */
 export async function lastSoaks(folder: string = FOLDER): Promise<SoakSummary[]> {
   if (!existsSync(folder)) return [];
   const names = (await readdir(folder)).sort();

@@ -33,19 +33,19 @@ import { isQuiet } from './trees.ts';
 
 const AGENTS = new URL('./agents.ts', import.meta.url);
 
-/** A server without room accepts nothing; how often and how long it is asked, in milliseconds. */
+/** How often a server without room is asked until it refuses, and how long each request may take, in milliseconds. */
 const REFUSAL_TRIES = 20;
 const REFUSAL_MS = 5_000;
 
-/** A session of a run, and what the lab knows of it from outside. */
+/** A session of a run, and what the lab knows about it from outside. */
 export interface Actor {
   readonly task: Task;
   readonly session: Session;
-  /** When the fault struck it and how that is known; `null` while it has not. */
+  /** When the fault struck it, with the evidence. `null`: not yet. */
   landed: { readonly evidence: string; readonly at: number } | null;
-  /** When it was at rest again, before what a point has left for then. */
+  /** When it was at rest again, before the point's work after the rest. */
   wentOnAt: number | null;
-  /** When it was last seen to come to rest; `null` while it is not. */
+  /** When it last came to rest. `null`: it is not at rest. */
   restedAt: number | null;
   /** The last view that a worker gave. */
   view: SessionView | null;
@@ -54,11 +54,11 @@ export interface Actor {
   readonly people: PersonRecord[];
 }
 
-/** Steps at which each session has a call of its own; at the others sessions that share an effect share the call. */
+/** Steps at which each session has its own call. At other steps, sessions that share an effect share the call. */
 const OWN: readonly Step[] = ['attached', 'between-turns', 'approval'];
 /** Steps of a model call. */
 const OF_MODEL: readonly Step[] = ['model-asked', 'asking', 'model-answered'];
-/** Steps of a tree that all kinds come to at one breakpoint. */
+/** Steps of a tree at which all kinds share one breakpoint. */
 const OF_TREE = [...TREE, ...BACKGROUND].filter(
   (step) => step !== 'child-running' && step !== 'background-running',
 );
@@ -75,7 +75,7 @@ export class Stage {
   readonly #sending: Promise<void>[] = [];
   readonly #releases: NodeJS.Timeout[] = [];
   readonly #closing: (() => Promise<void>)[] = [];
-  /** Whose request had which digest. */
+  /** By digest of a request: the session that sent it. */
   readonly requestsOf: ReadonlyMap<string, Heard> = new Map();
 
   private constructor(name: string, story: Story, lane: Lane, harness: Harness, heard: Map<string, Heard>) {
@@ -106,8 +106,8 @@ export class Stage {
   }
 
   /**
-   * Starts worker processes that are held wherever the sessions come to one of some steps: as many as the story
-   * has, less those that are there. One is always started.
+   * Starts worker processes that are held when sessions reach one of the given steps. Starts as many as the story has,
+   * minus those that run already, but at least one.
    */
   async startWorker(
     options: HarnessProcessOptions & { readonly holdAt?: readonly Step[] } = {},
@@ -123,12 +123,12 @@ export class Stage {
       ),
     );
     const crew = new Crew(members, all);
-    // Those behind a wire are cut off sooner or later.
+    // Workers behind a wire do not count: they are cut off sooner or later.
     this.#crews.push({ crew, counts: options.connection === undefined });
     return crew;
   }
 
-  /** Starts the sessions; each has its task from its first message. */
+  /** Starts the sessions. The first message of each is its task. */
   async begin(
     options: {
       agent?: 'careful' | 'connected' | 'director' | 'hasty' | 'late' | 'overseer' | 'patient' | 'repentant';
@@ -189,7 +189,7 @@ export class Stage {
     }
   }
 
-  /** Resolves when a worker is held at a step by every session that comes to it, on the turn that is struck. */
+  /** Resolves when every session that reaches the step holds a worker there, in the turn that is struck. */
   async held(worker: Crew, step: Step = this.story.step, turns: number = this.story.strike): Promise<void> {
     const visits = visitsOf(step, turns);
     for (let visit = 1; ; visit++) {
@@ -213,7 +213,7 @@ export class Stage {
     }
   }
 
-  /** Lets what is held at a step go on. */
+  /** Releases everything that is held at a step. */
   release(worker: Crew, step: Step = this.story.step): void {
     for (const kind of this.story.kinds) {
       const point = breakpointOf(step, kind);
@@ -221,15 +221,15 @@ export class Stage {
     }
   }
 
-  /** Lets all that is held go on, at one point or at all, and never holds the worker there again. */
+  /** Releases everything that is held, at one breakpoint or at all, and never holds the worker there again. */
   letGo(worker: Crew, point?: string): void {
     worker.release(point);
     this.#releases.push(setInterval(() => worker.release(point), 20));
   }
 
   /**
-   * The fault is shown to have happened, and people write. `at` is when it did, in milliseconds since the epoch, for
-   * all or by session: there the clock of going on starts.
+   * Records that the fault has happened, with evidence, and lets people write. `at` is the time of the fault in
+   * milliseconds since 1970, for all sessions or by session. The recovery time is measured from there.
    */
   strike(evidence: string, at: number | ReadonlyMap<string | undefined, number> = Date.now()): void {
     for (const actor of this.actors) {
@@ -240,17 +240,17 @@ export class Stage {
     if (this.story.messages) this.say('during');
   }
 
-  /** People write to every session, again and again under one id, until it is acknowledged. */
+  /** People write to every session. They repeat the message under the same id until it is acknowledged. */
   say(id: string, text = `A word ${id}.`): void {
     for (const { session, acknowledged } of this.actors) {
       const sent = retried(() => session.send({ id, text })).then(() => void acknowledged.push(id));
-      // A refusal is told to whoever asks for `sent()`; until then nobody waits for it.
+      // `sent()` reports a refusal. Until then, nobody handles it.
       sent.catch(() => {});
       this.#sending.push(sent);
     }
   }
 
-  /** People approve from the roots of the trees what waits below. */
+  /** People approve, from the roots of the trees, the calls that wait below. */
   approveBelow(): void {
     for (const actor of this.actors) {
       const sent = helpBelow(this, actor);
@@ -264,7 +264,9 @@ export class Stage {
     this.say(MORE, `${MORE}, please`);
   }
 
-  /** Waits until each session is at rest, with people who do what only people can; what takes too long is left. */
+  /**
+   * Waits until each session is at rest. People do what only people can do. Gives up on sessions that take too long.
+   */
   async rest(patienceMs: number = PATIENCE_MS): Promise<void> {
     const deadline = Date.now() + patienceMs;
     await Promise.all(
@@ -273,7 +275,7 @@ export class Stage {
         while (Date.now() < deadline) {
           actor.view = (await look(actor.session)) ?? actor.view;
           const { phase, queued = 0 } = actor.view ?? {};
-          // Only one that somebody has cancelled closes.
+          // A session closes only if somebody has cancelled it.
           const rests = phase === 'closed' || (phase === 'idle' && queued === 0);
           if (rests && (actor.task.background === undefined || (await isQuiet(this, actor.session)))) {
             actor.restedAt = Date.now();
@@ -303,7 +305,7 @@ export class Stage {
     }
   }
 
-  /** Resolves when all that people have sent is acknowledged. */
+  /** Resolves when all messages of people are acknowledged. */
   async sent(): Promise<void> {
     await Promise.all(this.#sending);
   }
@@ -313,14 +315,17 @@ export class Stage {
     return this.story.kinds.filter((kind) => kind !== 'read').length;
   }
 
-  /** The rows that the ledger has of this run, but for one kind. */
+  /** The ledger's rows of this run, without those of one kind. */
   rows({ but }: { but?: ToolKind } = {}): readonly string[] {
     const tags = this.actors.filter(({ task }) => task.kind !== but).map(({ task }) => `${task.tag}#`);
     const own = this.lane.ledger().filter(({ args }) => tags.some((tag) => args.reason.startsWith(tag)));
     return own.map(({ id }) => id);
   }
 
-  /** The session that makes a session's call: its own, or that of a global effect. `undefined` before there is one. */
+  /**
+   * The session that executes a session's call: the session itself, or that of a global effect. `undefined` if there is
+   * none yet.
+   */
   async ownerOf(session: Session): Promise<Session | undefined> {
     const [call] = (await session.calls()).items;
     if (call?.scope !== 'global') return session;
@@ -337,7 +342,7 @@ export class Stage {
     return count;
   }
 
-  /** Asks the server for new workflows until it refuses one; returns why. What it has accepted is ended. */
+  /** Starts workflows until the server refuses one, and returns why. Ends the accepted workflows. */
   async refusedStart(): Promise<string> {
     const { client, taskQueue } = this.harness;
     for (let n = 1; n <= REFUSAL_TRIES; n++) {
@@ -352,7 +357,7 @@ export class Stage {
     throw new Error(`the server has started ${REFUSAL_TRIES} workflows`);
   }
 
-  /** Is done when the stage closes. */
+  /** Registers work for when the stage closes. */
   onClose(end: () => Promise<void>): void {
     this.#closing.push(end);
   }

@@ -12,14 +12,14 @@ import {
   TREE,
 } from './story.ts';
 
-/** The caller of a sub-agent in the background is about to store what leaves its run. */
+/** The caller of a background sub-agent is about to store the part of its state that leaves the run. */
 export const CALLER_SEALING = 'caller sealing';
 /** A sub-agent in the background is about to report. The one below it has reported at another point. */
 export const BACKGROUND_REPORTING = 'background reporting';
 /** A sub-agent in the background has reported. */
 export const BACKGROUND_REPORTED = 'background reported';
 
-/** Where a worker is held for a step, or `null` where no worker is. */
+/** The breakpoint of a step, or `null` if no worker is held at the step. */
 export function breakpointOf(step: Step, kind: ToolKind): string | null {
   const tool = TOOL[kind];
   switch (step) {
@@ -89,7 +89,7 @@ export function breakpointOf(step: Step, kind: ToolKind): string | null {
   }
 }
 
-/** The visit of a step's breakpoint, from 1, on which the sessions are at the step in a turn. */
+/** Which visit of a step's breakpoint, counted from 1, is the step in a turn. */
 export function visitsOf(step: Step, turn: number): number {
   // The first request of all comes before any call, and the lowest session of a tree rolls over first.
   return step === 'asking' || step === 'parent-sealing' ? turn + 1 : turn;

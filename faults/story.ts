@@ -1,8 +1,10 @@
-/** What a run of the lab is made of, as plain data: a seed gives it, a command line names it, shrinking cuts it down. */
+/**
+ * A story describes a run of the lab as plain data: a seed makes it, a command line names it, shrinking cuts it down.
+ */
 import type { ToolCall } from 'perdure';
 import type { ScriptedRequest } from 'perdure/testing';
 
-/** The kinds of tools that the guarantees differ for. */
+/** The kinds of tools, for which the guarantees differ. */
 export const KINDS = ['read', 'idempotent', 'mutate', 'blind', 'global'] as const;
 export type ToolKind = (typeof KINDS)[number];
 
@@ -67,10 +69,13 @@ export const STEPS = {
 } as const;
 export type Step = keyof typeof STEPS;
 
-/** Steps of a session that goes on in a new run after each turn. */
+/** Steps of a session that continues in a new run after each turn. */
 export const ROLLING: readonly Step[] = ['sealing', 'sealed', 'rolling-over', 'fetching'];
 
-/** Steps of a tree: a session, a sub-agent and a sub-agent of that one, which pays. Each goes on in a new run after each turn. */
+/**
+ * Steps of a tree: a session, a sub-agent, and a sub-agent below it, which pays. Each continues in a new run after each
+ * turn.
+ */
 export const TREE: readonly Step[] = [
   'delegated',
   'child-running',
@@ -98,22 +103,22 @@ export const BACKGROUND: readonly Step[] = [
 /** The tools that give a task to the level below. */
 export const DELEGATE = { assign: 'assign', delegate: 'delegate', launch: 'launch' } as const;
 
-/** The tool that a session gives its tasks to the level below with, if it has one. */
+/** The tool with which a session gives tasks to the level below, if it has one. */
 export function delegateOf({ below, background }: Pick<Task, 'below' | 'background'>): string | undefined {
   if (below === undefined) return undefined;
   if (below === background) return DELEGATE.launch;
   return below === 1 ? DELEGATE.assign : DELEGATE.delegate;
 }
 
-/** The caller of the sub-agent in the background, by the levels below it: the root, or the sub-agent of the root. */
+/** How many levels are below the caller of the background sub-agent. 2: the root; 1: the root's sub-agent. */
 export function callerBelow({ seed }: Pick<Story, 'seed'>): 1 | 2 {
   return seed % 2 === 0 ? 2 : 1;
 }
 
-/** Whether the service takes a key twice as one effect, or as two. */
+/** Whether the service treats two requests with the same key as one effect, or as two. */
 export type Keys = 'honoured' | 'ignored';
 
-/** What sessions run on: a dev server over a file, or the stack of docker-compose.yml without its containers. */
+/** The server of the sessions: a dev server over a file, or the stack of docker-compose.yml without containers. */
 export const STACKS = ['dev', 'postgres'] as const;
 export type StackName = (typeof STACKS)[number];
 
@@ -122,22 +127,22 @@ export interface Story {
   readonly point: string;
   readonly step: Step;
   readonly keys: Keys;
-  /** One session each; of `global` two sessions that ask for one effect. */
+  /** One session for each kind. For `global`, two sessions that request the same effect. */
   readonly kinds: readonly ToolKind[];
   /** Tool calls of a session. */
   readonly turns: number;
   /** The turn that is struck, from 1. */
   readonly strike: number;
-  /** Whether people write to the sessions while the fault is on. */
+  /** Whether people write to the sessions during the fault. */
   readonly messages: boolean;
   readonly stack: StackName;
   /** Worker processes that share the sessions. */
   readonly workers: number;
-  /** What else the point chooses by. */
+  /** The seed for the other choices of the point. */
   readonly seed: number;
 }
 
-/** The command that tells a story again. */
+/** The command that repeats a story. */
 export function commandOf(story: Story): string {
   const { point, step, keys, kinds, turns, strike, messages, stack, workers, seed } = story;
   const words = [`--only ${point}@${step}`, `--keys ${keys}`, `--kinds ${kinds.join(',')}`];
@@ -155,18 +160,20 @@ export const USAGE = { inputTokens: 100, outputTokens: 10 } as const;
 export const REPLY_NANO_USD: number =
   (USAGE.inputTokens * PRICE.inputPerMillion + USAGE.outputTokens * PRICE.outputPerMillion) * 1_000;
 
-/** How a session's calls behave: they are approved by a person, throw after their effect, or return what is large or stored. */
+/**
+ * How a session's calls behave: they wait for an approval, throw after their effect, or return large or stored results.
+ */
 export const MODES = ['plain', 'ask', 'throw', 'large', 'stored'] as const;
 export type Mode = (typeof MODES)[number];
 
-/** The message, by id and first word, that asks for one call more. */
+/** The id and first word of the message that asks for one more call. */
 export const MORE = 'more';
 
 /** What the first message of a session tells the scripted model. */
 export interface Task {
   readonly session: string;
   readonly kind: ToolKind;
-  /** The tag of its effects; sessions that share one ask for one effect. */
+  /** The tag of its effects. Sessions with the same tag request the same effect. */
   readonly tag: string;
   readonly turns: number;
   readonly mode: Mode;
@@ -174,9 +181,9 @@ export interface Task {
   readonly cutReply?: number;
   /** The model's window has room for a few messages, and the connection breaks in its second answer for a summary. */
   readonly compacts?: true;
-  /** The levels of sub-agents below it; the lowest makes the calls of its kind, the others delegate. */
+  /** The levels of sub-agents below it. The lowest level makes the calls of the kind, the others delegate. */
   readonly below?: number;
-  /** The session with so many levels below it lets its sub-agent work in the background. */
+  /** The session with this many levels below it starts its sub-agent in the background. */
   readonly background?: 1 | 2;
 }
 
@@ -184,7 +191,7 @@ export function taskText(task: Task): string {
   return JSON.stringify(task);
 }
 
-/** The task of the session that a request is of. */
+/** The task of the session that sent a request. */
 export function taskOf({ messages }: Pick<ScriptedRequest, 'messages'>): Task {
   const text = messages.find(({ role }) => role === 'user')?.text ?? '{}';
   // A summary repeats the first message word for word.
@@ -202,7 +209,10 @@ export function callTags(task: Pick<Task, 'tag' | 'kind' | 'mode'>, turn: number
   return task.kind === 'read' && task.mode !== 'large' && task.mode !== 'stored' ? [tag, `${tag}+`] : [tag];
 }
 
-/** Whether a row of the ledger has the key of a call. A server between the two knows no key: it names an effect by its tag. */
+/**
+ * Whether a row of the ledger has the key of a call. An MCP server in between does not know the key: it names an effect
+ * by its tag.
+ */
 export function isKeyOf(
   { idempotencyKey, args }: Pick<ToolCall, 'idempotencyKey' | 'args'>,
   key: string | null,
@@ -212,7 +222,7 @@ export function isKeyOf(
   return key === idempotencyKey || (own === tag && key === tag);
 }
 
-/** The task of the sub-agent that a session gives its task of a turn to. */
+/** The task that a session gives to its sub-agent in a turn. */
 export function taskBelow(task: Task, turn: number): Task {
   const { session, kind, mode, below = 0, background } = task;
   const tag = effectTag(task, turn);
@@ -226,7 +236,7 @@ export function taskBelow(task: Task, turn: number): Task {
   };
 }
 
-/** A small generator of numbers in [0, 1) from a seed (mulberry32). */
+/** A small random number generator with a seed, for numbers in [0, 1) (mulberry32). */
 export function randomOf(seed: number): () => number {
   let a = seed >>> 0;
   return () => {
@@ -237,7 +247,7 @@ export function randomOf(seed: number): () => number {
   };
 }
 
-/** The items in an order of chance. */
+/** The items in random order. */
 export function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return items
     .map((item) => ({ item, at: random() }))

@@ -1,4 +1,4 @@
-/** What the runs came to: fault × tool kind, for people, for programs and for the docs. */
+/** The results of the runs by fault and tool kind, for people, for programs and for the docs. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { FaultPoint } from './points/point.ts';
@@ -10,7 +10,7 @@ export interface TableRow {
   readonly point: string;
   readonly kind: ToolKind;
   readonly keys: Keys;
-  /** Stories in which a session with such a tool was there. */
+  /** Stories that had a session with such a tool. */
   readonly runs: number;
   /** Sessions that the fault struck. */
   readonly landed: number;
@@ -24,7 +24,7 @@ export interface TableRow {
   readonly medianGoOnMs: number | null;
 }
 
-/** Sums the runs up in the order of the points. */
+/** Sums up the runs, in the order of the points. */
 export function summarize(points: readonly FaultPoint[], results: readonly RunResult[]): TableRow[] {
   return points.flatMap(({ name }) =>
     KINDS.flatMap((kind) =>
@@ -81,7 +81,7 @@ function cells(rows: readonly TableRow[]): string[][] {
   ];
 }
 
-/** What the columns count, for whoever has only the terminal. */
+/** What the columns count, for readers of the terminal. */
 const LEGEND = [
   'runs: stories with such a session; keys: whether the service honours idempotency keys or ignores them',
   'struck: sessions that the fault was shown to have struck; of a global effect two sessions share it',
@@ -102,17 +102,17 @@ export function table(rows: readonly TableRow[]): string {
   return [...lines, '', ...LEGEND].join('\n');
 }
 
-/** Where the results of a run that starts now go, below the working directory. */
+/** The result file of a run that starts now, below the working directory. */
 export function resultPath(stack: StackName): string {
   return `.perdure/faults/${fileTime(new Date().toISOString())}-${stack}.json`;
 }
 
-/** A time as a part of a file's name, to the millisecond: later ones sort behind. */
+/** A time as part of a file name, to the millisecond. Later times sort later. */
 export function fileTime(iso: string): string {
   return iso.replaceAll(':', '-');
 }
 
-/** Writes the result file, over what it had of this run. What failed is in it as it was observed. */
+/** Writes the result file, over its earlier content of this run. It has the observations of failed runs. */
 export async function writeResults(
   path: string,
   run: { seed: number; seconds: number; results: readonly RunResult[]; rows: readonly TableRow[] },

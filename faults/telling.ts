@@ -1,4 +1,4 @@
-/** Telling many stories: the two services side by side, each with a server and a queue of stories of its own. */
+/** Runs many stories: the two services side by side, each with its own server and queue of stories. */
 import { type Lane, openLane } from './lane.ts';
 import { POINTS } from './points/index.ts';
 import { MISSED } from './points/point.ts';
@@ -7,10 +7,10 @@ import { shrink } from './shrink.ts';
 import { commandOf, STACKS, type Story } from './story.ts';
 
 /**
- * Tells all stories, one stack after the other. `told` is called with each result as it comes.
- * A lane on which a story cannot begin, or has not closed, is opened anew.
+ * Runs all stories, one stack after the other. Calls `told` with each result. A lane on which a story cannot begin, or
+ * has not closed, is replaced by a new one.
  *
- * @throws when a story cannot begin on a new lane either, once the lanes have ended.
+ * @throws when a story cannot begin on a new lane either. Closes the lanes first.
  */
 export async function tellAll(
   stories: readonly Story[],
@@ -67,7 +67,7 @@ async function tellLane(
   try {
     for (const story of stories) {
       if (stop.aborted) return;
-      // A terminal's Ctrl-C goes to the workers, too: what is being told then says nothing.
+      // A terminal sends Ctrl-C to the workers, too, so the result of the story that runs then means nothing.
       const result = await Promise.race([play(story), stopped]);
       if (result === null) return;
       await told(result);
@@ -86,7 +86,7 @@ async function tellLane(
   }
 }
 
-/** How a run failed, to know it again: by its breaches, and an error by the words that every telling of it has. */
+/** What identifies a failure: its breaches, and for an error the words that are the same in every run. */
 export function failures({ breaches }: Pick<RunResult, 'breaches'>): string[] {
   return breaches.map(({ breach, text }) => {
     if (breach !== 'error') return breach;

@@ -29,7 +29,7 @@ export async function sessionsBelow(
   return [...below, ...lower.flat()];
 }
 
-/** Each session that has a sub-agent in the background, as it is now. */
+/** The current state of each session that has a background sub-agent. */
 export async function callers(stage: Stage): Promise<SessionState[]> {
   const found = stage.actors.map(async ({ session, task }) => {
     const below = task.below === task.background ? [] : await sessionsBelow(stage, session);
@@ -39,7 +39,10 @@ export async function callers(stage: Stage): Promise<SessionState[]> {
   return Promise.all(found);
 }
 
-/** Whether a session rests, and all sessions below it have ended: one goes on for a moment after its caller has its report. */
+/**
+ * Whether a session rests and all sessions below it have ended. A sub-agent continues for a moment after its caller has
+ * its report.
+ */
 export async function isQuiet(stage: Stage, session: Session): Promise<boolean> {
   const state = await retried(() => session.snapshot());
   const phase = phaseOf(state);
@@ -55,7 +58,10 @@ export async function isQuiet(stage: Stage, session: Session): Promise<boolean> 
 
 type Problem = [Breach, string];
 
-/** Where a session that delegates is not what is below it: its calls, its sub-agents, what the tree has used. */
+/**
+ * Where a session that delegates disagrees with the sessions below it: in its calls, its sub-agents, or what the tree
+ * has used.
+ */
 export function treeProblems(
   { sessions, story }: Pick<Observed, 'sessions' | 'story'>,
   { task, state }: Pick<ObservedSession, 'task' | 'state'>,
@@ -79,7 +85,7 @@ export function treeProblems(
     if (isBackground && story.step === 'caller-ended')
       problems.push(...stopProblems(state, call, child?.state));
     else if (isBackground) problems.push(...reportProblems(state, call, child?.state));
-    // What a session that is cancelled has asked for is cancelled, too.
+    // A cancelled session also cancels its sub-agents.
     else if (!isStopped) problems.push(...answerProblems(call, child?.state));
   }
   const own = sessions.filter((each) => `${each.task.session}/`.startsWith(`${task.session}/`));
@@ -99,7 +105,7 @@ function answerProblems({ id, status, result }: ToolCall, child: Below): Problem
   return said.includes(content) ? [] : [['loss', `${id} has ${content}, its sub-agent said ${said}`]];
 }
 
-/** What is wrong with the report of a sub-agent in the background: it is told once, as a message or in the result. */
+/** What is wrong with the report of a background sub-agent. It must arrive once, as a message or in the result. */
 function reportProblems({ transcript }: SessionState, call: ToolCall, child: Below): Problem[] {
   const { id, status, result } = call;
   if (status.kind !== 'completed')
@@ -110,7 +116,7 @@ function reportProblems({ transcript }: SessionState, call: ToolCall, child: Bel
     if (report?.call_id !== id) return [];
     return [{ session: report.session_id, status: report.status, text: textsOf(message).join() }];
   });
-  // It may end before its start is recorded.
+  // The sub-agent may end before its start is recorded.
   if (start.answer !== undefined)
     told.push({ ...start, text: JSON.stringify(start.answer) } as (typeof told)[0]);
   const [only] = told;
@@ -123,7 +129,7 @@ function reportProblems({ transcript }: SessionState, call: ToolCall, child: Bel
   return [['loss', `${id}: the report is ${JSON.stringify(only)}, and ${fact}`]];
 }
 
-/** What is wrong with a sub-agent in the background whose caller has ended before it: it ends, and nothing is told. */
+/** What is wrong with a background sub-agent whose caller ended first. It must end without a report. */
 function stopProblems({ transcript }: SessionState, { id }: ToolCall, child: Below): Problem[] {
   const problems: Problem[] = [];
   const reports = transcript.filter(({ report }) => report?.call_id === id);

@@ -4,7 +4,7 @@
  *   npx tsx faults/sizing/main.ts 300 10     so many sessions of each kind, so many turns of the longer ones
  *
  * Sessions wait for a person's approval: some after one model call, others after some turns with a tool that
- * answers 1 KB. The tables are weighed after `VACUUM FULL`, which leaves nothing but what is in them, and before.
+ * answers 1 KB. The tables are weighed before and after `VACUUM FULL`, which removes all free space.
  */
 import { createHarness, type Harness } from 'perdure/testing';
 import { openStack, type Stack } from '../stack/index.ts';
@@ -40,7 +40,7 @@ const harness = await createHarness({
 });
 try {
   await harness.startWorkerProcess();
-  // What the first sessions bring with them is there once.
+  // The first sessions also create rows that exist only once.
   await wait(harness, 'warm', 5, 1);
   const empty = await weigh(stack);
   await wait(harness, 'short', count, 0);
@@ -68,7 +68,7 @@ async function wait(harness: Harness, name: string, many: number, reads: number)
   }
 }
 
-/** Each table as `database.table`, and how much larger all were before they were packed. */
+/** The weight of each table, by `database.table`, and how much larger all tables were before they were packed. */
 async function weigh({ database }: Stack): Promise<{ full: Map<string, Weight>; slack: number }> {
   const full = new Map<string, Weight>();
   const sizes: number[][] = [];
@@ -133,7 +133,7 @@ function report(empty: Weights, short: Weights, long: Weights, visibility: numbe
       per(short, long, table, 'rows'),
       per(short, long, table, 'bytes'),
     ] as const;
-    // What does not grow with sessions is not theirs.
+    // A table that does not grow with the sessions does not count.
     if (cells[1] < 20 && cells[3] < 20) continue;
     const [shortRows, shortBytes, longRows, longBytes] = cells;
     total.shortRows += shortRows;

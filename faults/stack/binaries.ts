@@ -1,4 +1,4 @@
-/** The programs of a stack like the one of docker-compose.yml, without containers. */
+/** Finds the programs for the stack of docker-compose.yml without containers. */
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -10,7 +10,7 @@ import { projectFile } from './project.ts';
 
 const run = promisify(execFile);
 
-/** What of docker-compose.yml a stack without containers has to agree with. */
+/** The settings of docker-compose.yml that a stack without containers must share. */
 export interface Compose {
   /** The version of the Temporal server. */
   readonly version: string;
@@ -41,16 +41,16 @@ export interface Binaries {
   readonly psql: string;
 }
 
-/** What is missing for a stack, in words with what to install; the lab and tests show it to people. */
+/** A program of the stack is missing. The message says what to install, and the lab and tests show it to people. */
 export class MissingBinaryError extends Error {
   override readonly name = 'MissingBinaryError';
   readonly code = 'MISSING_BINARY';
 }
 
 /**
- * Finds the programs of a stack; builds Temporal's own with Go when they are nowhere, which takes minutes once.
+ * Finds the programs of a stack. Builds Temporal's own with Go if they are missing, which takes minutes, once.
  *
- * @param onProgress - told of a build; `null` never builds
+ * @param onProgress - called with progress messages of a build; `null` never builds
  * @throws MissingBinaryError with what to install.
  */
 export async function findBinaries(onProgress: ((line: string) => void) | null): Promise<Binaries> {
@@ -70,7 +70,7 @@ export async function findBinaries(onProgress: ((line: string) => void) | null):
   return { ...built, ...postgres };
 }
 
-/** Where PostgreSQL's programs are; `initdb` is what a mere client does not have. */
+/** The paths of PostgreSQL's programs. `initdb` is missing if only the client is installed. */
 function findPostgres(): Pick<Binaries, 'initdb' | 'postgres' | 'psql'> {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];

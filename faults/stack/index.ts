@@ -1,6 +1,6 @@
 /**
  * A Temporal server over PostgreSQL, from binaries: the versions and settings of docker-compose.yml, without
- * containers. For the fault lab, the bench and whoever wants numbers of a server that is no dev server.
+ * containers. For the fault lab, the bench, and anybody who wants numbers of a server other than the dev server.
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,18 +21,18 @@ const STORES = [
   { database: 'temporal', schema: 'postgresql/v12/temporal' },
   { database: 'temporal_visibility', schema: 'postgresql/v12/visibility' },
 ] as const;
-/** As the server image of docker-compose.yml has them where nothing is said. */
+/** The defaults of the server image in docker-compose.yml. */
 const HISTORY_SHARDS = 4;
 const CONNECTIONS = { default: 20, visibility: 10 };
 const DYNAMIC_CONFIG = projectFile('deploy/dynamic-config.yaml');
 /** The gRPC status of the same name. */
 const ALREADY_EXISTS = 6;
 
-/** A server over a database that can be killed and started again, each by itself. */
+/** A server over a database. Each can be killed and restarted by itself. */
 export interface Stack {
   readonly address: string;
   readonly namespace: string;
-  /** Of the Temporal server. */
+  /** The process id of the Temporal server. */
   readonly pid: number;
   readonly database: Postgres;
   /** SIGKILL of the Temporal server. */
@@ -43,14 +43,14 @@ export interface Stack {
 }
 
 /**
- * Starts PostgreSQL and a Temporal server over it, in a folder that goes with them.
+ * Starts PostgreSQL and a Temporal server over it, in a folder that is removed with them.
  *
  * @throws MissingBinaryError with what to install.
  */
 export async function openStack(onProgress: (line: string) => void = () => {}): Promise<Stack> {
   const binaries = await findBinaries(onProgress);
   const folder = mkdtempSync(join(tmpdir(), 'perdure-stack-'));
-  // The database may run as another account.
+  // The database may run under another account.
   chmodSync(folder, 0o755);
   const database = await startPostgres(binaries, folder, await freeSmallPort());
   await setUp(binaries, database.port);
@@ -66,7 +66,7 @@ export async function openStack(onProgress: (line: string) => void = () => {}): 
     kill: () => server.service.end('SIGKILL'),
     restart: server.start,
     stop: async () => {
-      // A server takes its time to leave a cluster that nobody else is in.
+      // SIGKILL, because a server takes long to leave a cluster of which it is the only member.
       await server.service.end('SIGKILL');
       await database.stop();
       rmSync(folder, { recursive: true, force: true });
@@ -74,7 +74,7 @@ export async function openStack(onProgress: (line: string) => void = () => {}): 
   };
 }
 
-/** The databases and their tables, as the server's own tool makes them. */
+/** Creates the databases and their tables with the server's own tool. */
 async function setUp({ sql }: Binaries, port: number): Promise<void> {
   for (const { database, schema } of STORES) {
     const where = `--plugin postgres12 --ep 127.0.0.1 -p ${port} -u ${USER} --db ${database}`.split(' ');

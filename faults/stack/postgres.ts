@@ -13,7 +13,7 @@ export const USER = 'temporal';
 export interface Postgres {
   readonly port: number;
   readonly pid: number;
-  /** A file with what it says. */
+  /** Its log file. */
   readonly log: string;
   /** The rows of a query, each cell as text. */
   query(database: string, sql: string): Promise<string[][]>;
@@ -24,7 +24,10 @@ export interface Postgres {
   stop(): Promise<void>;
 }
 
-/** Makes a cluster and starts it. It refuses to run as root: then it runs as an account that owns nothing else. */
+/**
+ * Creates a cluster and starts it. PostgreSQL refuses to run as root: then it runs under an account that owns nothing
+ * else.
+ */
 export async function startPostgres(binaries: Binaries, folder: string, port: number): Promise<Postgres> {
   const data = join(folder, 'data');
   const identity = await unprivileged();
@@ -58,7 +61,7 @@ export async function startPostgres(binaries: Binaries, folder: string, port: nu
     query,
     kill: () => service.end('SIGKILL'),
     restart: start,
-    // Nobody reads its files again.
+    // Nobody reads its files again, so it need not shut down cleanly.
     stop: () => service.end('SIGQUIT'),
   };
 }

@@ -10,10 +10,10 @@ export interface Identity {
   readonly gid?: number;
 }
 
-/** A killed database leaves processes behind that end a little later; until then it refuses to start. */
+/** A killed database leaves processes that end a little later. Until then, it refuses to start. */
 const STARTS = 40;
 
-/** A program that serves: started again and again with the same words. */
+/** A server program, which can be restarted with the same arguments. */
 export class Service {
   readonly #command: readonly [string, ...string[]];
   readonly #log: string;
@@ -21,7 +21,7 @@ export class Service {
   #child: ChildProcess | null = null;
   #exited: Promise<unknown> = Promise.resolve();
 
-  /** @param log a file that what it says is added to. */
+  /** @param log a file to which the output of the program is appended. */
   constructor(command: readonly [string, ...string[]], log: string, identity: Identity = {}) {
     this.#command = command;
     this.#log = log;
@@ -32,7 +32,7 @@ export class Service {
     return this.#child?.pid ?? 0;
   }
 
-  /** Starts it and asks until it answers; one that ends before is started again while there is time. */
+  /** Starts the program and asks until it answers. If it ends before that, starts it again until the time is up. */
   async start(answers: () => Promise<void>, timeoutMs = 90_000): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     let last: unknown = null;
@@ -70,7 +70,7 @@ export class Service {
     this.#child = child;
     this.#exited = once(child, 'exit');
     await once(child, 'spawn');
-    // A shell that waits for the end of its input, which is ours: it comes also when we are killed.
+    // A shell waits for the end of its input, which comes from us. It ends even when we are killed.
     const watchdog = spawn('/bin/sh', ['-c', 'read -r _; kill -KILL "$1"', 'watchdog', String(child.pid)], {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,
@@ -79,7 +79,7 @@ export class Service {
   }
 }
 
-/** A free port that the server's tables have room for: there a port is a signed number of 16 bits. */
+/** A free port that fits into the server's tables, which store a port as a signed 16-bit number. */
 export async function freeSmallPort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 22_000);

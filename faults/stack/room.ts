@@ -1,4 +1,4 @@
-/** A disk without room, for one process: its files may not grow beyond what they are. Linux, with util-linux. */
+/** Simulates a full disk for one process: its files may not grow any more. Linux, with util-linux. */
 import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,16 +7,16 @@ import type { Identity } from './process.ts';
 
 const run = promisify(execFile);
 
-/** Why rooms cannot be taken here, or `null`. */
+/** Why a full disk cannot be simulated here, or `null`. */
 export function roomIsFixed(): string | null {
   const there = spawnSync('prlimit', ['--version']).status === 0;
   return there && process.platform === 'linux' ? null : 'it needs Linux, and prlimit (util-linux)';
 }
 
 /**
- * Takes the room from a process and its children (`prlimit --fsize`): a write beyond `bytes` of any file fails with
- * EFBIG, where a full disk would say ENOSPC; what is in a file already can be written over. Returns what gives the
- * room back.
+ * Limits the files of a process and its children (`prlimit --fsize`): a write beyond `bytes` of any file fails with
+ * EFBIG instead of the ENOSPC of a full disk. Existing content can be overwritten. Returns a function that removes the
+ * limit.
  */
 export async function takeRoom(pid: number, bytes: number): Promise<() => Promise<void>> {
   const limit = async (value: string): Promise<void> => {
@@ -24,7 +24,7 @@ export async function takeRoom(pid: number, bytes: number): Promise<() => Promis
       try {
         await run('prlimit', ['--pid', String(each), `--fsize=${value}`], ownerOf(each));
       } catch (error) {
-        // A backend of a database ends with its connection.
+        // A backend of a database may have ended with its connection.
         if (each === pid) throw error;
       }
     }
@@ -33,7 +33,7 @@ export async function takeRoom(pid: number, bytes: number): Promise<() => Promis
   return () => limit('unlimited:unlimited');
 }
 
-/** Limits are set by the account whose process it is: root in a container may not. */
+/** The limits must be set by the account of the process: root in a container may not set them. */
 function ownerOf(pid: number): Identity {
   if (process.getuid?.() !== 0) return {};
   const { uid, gid } = statSync(`/proc/${pid}`);
@@ -45,7 +45,7 @@ function childrenOf(pid: number): number[] {
     .filter((name) => /^\d+$/.test(name))
     .filter((name) => {
       try {
-        // After the name, which may contain anything in brackets: the state, then the parent.
+        // The name may contain anything in brackets. After it come the state and then the parent.
         const stat = readFileSync(join('/proc', name, 'stat'), 'utf8');
         return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid;
       } catch {
