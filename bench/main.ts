@@ -1,7 +1,7 @@
 /**
- * `npm run bench`: the measurements of docs/performance.md; `npm run bench -- --help` says what it can be told.
+ * `npm run bench`: the measurements of docs/performance.md; `npm run bench -- --help` lists its options.
  *
- * It compiles the sources and runs them in a plain Node process: a loader would be measured too.
+ * It compiles the sources and runs them in a plain Node process: otherwise the loader would be measured, too.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** What `npm run bench` is told: read before anything is compiled, for a mistake should cost nothing. */
+/** Reads the options of `npm run bench` before anything is compiled, so that a mistake costs nothing. */
 import { parseArgs } from 'node:util';
 import { PEERS } from './peers/catalogue.ts';
 
@@ -31,7 +31,7 @@ export const MEASURES = [
 ] as const;
 export type MeasureName = (typeof MEASURES)[number];
 
-/** So many, that it goes on in a new run twice. */
+/** Enough for the session to continue in a new run twice. */
 const FEWEST_TURNS = 120;
 
 export const USAGE: string = `npm run bench                        all measures; what they came to is kept in bench/results
@@ -45,22 +45,22 @@ npm run bench -- --only long --turns 1000
 npm run bench -- --keep-anyway       keeps a run also when others kept the machine busy
 npm run bench -- --write-docs        measures nothing, writes the docs from the runs that are kept`;
 
-/** What was asked for. */
+/** The parsed options. */
 export interface Options {
   help: boolean;
   writeDocs: boolean;
-  /** `all`, or the measures: a part of the result file's name. */
+  /** `all`, or the measures. Part of the result file's name. */
   what: string;
   only: readonly MeasureName[];
   /** `undefined` means all. */
   peers: readonly string[] | undefined;
   quick: boolean;
-  /** Of the session that `long` measures; `undefined` means all. */
+  /** Turns of the session that `long` measures. `undefined`: all. */
   turns: number | undefined;
   keepAnyway: boolean;
 }
 
-/** @throws Error of one line that says what is wrong. */
+/** @throws Error with one line that says what is wrong. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],

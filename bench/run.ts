@@ -57,7 +57,9 @@ const TAKE: Readonly<Record<MeasureName, Measure>> = {
   long,
   peers,
 };
-/** What others may take of the machine. It makes both sides wait, and so brings each ratio nearer to 1. */
+/**
+ * The share of the machine that others may use. Their load makes both sides wait, which brings each ratio nearer to 1.
+ */
 const OTHERS_AT_MOST = 0.15;
 
 const options = readOptions(process.argv.slice(2));
@@ -66,7 +68,8 @@ const context = new Context(options);
 const lines: Line[] = [];
 let interrupted = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  // Servers are processes of their own, and would stay. A second signal must not end this one meanwhile.
+  // Servers are separate processes and would stay, so end them first. A second signal must not end this process
+  // meanwhile.
   process.on(signal, () => {
     interrupted = true;
     void context.close().finally(() => process.exit(130));
@@ -80,7 +83,7 @@ try {
     const started = performance.now();
     const share = othersShare();
     const found = await TAKE[name](context);
-    // A measure tells what failed, and goes on: what an end made of it is no finding.
+    // A measure reports failures and continues. A failure because of an interrupt is not a finding.
     if (interrupted) throw new Error('interrupted');
     const others = share();
     lines.push(...(others === undefined ? found : found.map((line) => ({ ...line, others }))));

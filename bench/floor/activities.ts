@@ -1,4 +1,4 @@
-/** The floor's two activities: what a person writes by hand, with no feature of ours. */
+/** The floor's two activities, as a person writes them by hand, without any feature of ours. */
 import { Context } from '@temporalio/activity';
 import { callArgs, type Job, replyText, toolText } from '../support/job.ts';
 
@@ -19,12 +19,12 @@ export interface FloorReply {
 
 /** The activities as the workflow sees them. */
 export interface FloorActivities {
-  /** Given what is new since the last call; it answers at once, without even an SDK between. */
+  /** Gets the messages that are new since the last call. Answers at once, without even an SDK in between. */
   model(input: { turn: number; messages: FloorMessage[] }): Promise<FloorReply>;
   tool(input: { callId: string; name: string; args: { ref: string } }): Promise<string>;
 }
 
-/** Makes the activities for runs that `jobOf` knows by their workflow's id. */
+/** Makes the activities. `jobOf` gives the job of a run by its workflow id. */
 export function floorActivities(
   jobOf: (workflowId: string) => Job,
   onRequest: (job: Job, turn: number) => void = () => {},

@@ -1,7 +1,7 @@
-/** The floor of a checkpoint store: a workflow that keeps what an update brings, as a sensible user writes it. */
+/** The floor of a checkpoint store: a workflow that keeps the values of updates, as a sensible user writes it. */
 import { condition, defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
 
-/** Keeps values until it is told the word that ends it. */
+/** Keeps values until it gets the value that ends it. */
 export async function store(): Promise<void> {
   const values: unknown[] = [];
   let ended = false;

@@ -8,7 +8,7 @@ const { model } = proxyActivities<FloorActivities>({
   retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '60s', maximumAttempts: 5 },
 });
 
-/** Asks the model, and again with the result of a call. */
+/** Asks the model, then asks it again with the result of a call. */
 export async function leaf(task: string): Promise<string> {
   const { text, calls } = await model({ turn: 1, messages: [{ role: 'user', content: task }] });
   const messages: FloorMessage[] = calls.map(({ id, name }) => ({
@@ -20,7 +20,7 @@ export async function leaf(task: string): Promise<string> {
   return (await model({ turn: 2, messages })).text;
 }
 
-/** Asks the model, lets the children work, so many at a time, and asks the model again. */
+/** Asks the model, runs the children, at most `atOnce` at a time, and asks the model again. */
 export async function tree({ children, atOnce }: { children: number; atOnce: number }): Promise<string> {
   const { workflowId } = workflowInfo();
   await model({ turn: 1, messages: [{ role: 'user', content: 'Begin.' }] });

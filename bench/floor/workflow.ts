@@ -19,7 +19,7 @@ const { tool } = proxyActivities<FloorActivities>({
 
 type Much = { role: string; blocks: { kind: string; text: string }[] }[];
 
-/** An answer of about so many bytes, made as a transcript is: of messages of 1 KB. */
+/** An answer of about this many bytes that looks like a transcript: a list of messages of 1 KB. */
 function muchOf(bytes: number): Much {
   const text = 'x'.repeat(1_000);
   const length = Math.round(bytes / (text.length + 60));

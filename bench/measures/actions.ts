@@ -18,7 +18,7 @@ import type { Scene } from '../support/scene.ts';
 /** How long the slow model streams, in seconds. */
 const STREAM_S = 10;
 
-/** A worker of its own, whose model takes its time. */
+/** A separate worker with a slow model. */
 async function streaming(
   { sessions, address }: Scene,
   journal: string,
@@ -58,16 +58,17 @@ async function streaming(
   };
 }
 
-/** Sessions of one kind of turn, a session that waits, and a reply that a model takes its time for. */
+/** Sessions with one kind of turn, a session that waits, and a slow reply of a model. */
 export const actions: Measure = async (context) => {
   const { scene, during } = await countedScene(context);
   const line = (what: string, found: Actions, more: Partial<Line> = {}): Line =>
     actionsLine('actions', what, found, more);
   const turns = 10;
-  // The turns that one session has more than another: what a session costs besides is in neither.
+  // The difference between two sessions, divided by the difference of their turns. The fixed cost of a session cancels
+  // out.
   const once = async (run: (count: number) => Promise<unknown>): Promise<Actions> =>
     minus(await during(() => run(2 * turns)), await during(() => run(turns)), turns);
-  // The median of three: on a busy machine a worker asks once more before a mutation.
+  // The median of three: on a busy machine, a worker checks once more before a mutation.
   const ofTurn = async (run: (count: number) => Promise<unknown>): Promise<Actions> => {
     const found = [await once(run), await once(run), await once(run)];
     return found.sort((a, b) => sum(a) - sum(b))[1] ?? {};

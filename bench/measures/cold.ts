@@ -9,10 +9,10 @@ import { throttle } from '../support/throttle.ts';
 import { until } from '../support/until.ts';
 
 const SHARE = 0.1;
-/** Turns of the run that is replayed: none for a new session, and the most that a run has by default. */
+/** Turns of the run that is replayed: from none for a new session to the most that a run has by default. */
 const TURNS = { full: [0, 10, 49], quick: [0, 5] } as const;
 const WITHIN_MS = 600_000;
-/** For workers as slow as this one. */
+/** A longer time-out for workers as slow as this one. */
 const LONGER = '30s';
 
 interface Found {
@@ -50,7 +50,7 @@ async function takeOver(
     const end = throttle(worker.child.pid ?? 0, SHARE);
     await worker.said('ready', () => true, WITHIN_MS);
     const of: Record<string, number> = {};
-    /** The run that was taken over: the session may go on in another one. */
+    /** The run that was taken over. The session may continue in another run. */
     const runs = new Map<string, string>();
     const timed = async (id: string, turns: number, go: () => Promise<string>): Promise<void> => {
       const started = performance.now();
@@ -76,7 +76,7 @@ async function takeOver(
     for (const [id, run] of runs) {
       await until(async () => (await sessions.get(id).state()).phase === 'idle');
       const { events } = await client.workflow.getHandle(id, run).fetchHistory();
-      // Attempts after the first leave no events of their own.
+      // Further attempts leave no events of their own.
       for (const { workflowTaskScheduledEventAttributes: task } of events ?? [])
         late += (task?.attempt ?? 1) - 1;
     }

@@ -34,7 +34,7 @@ const WHEN = `
   globalThis.firstShown = shownAt('tbody tr, .row');
 `;
 
-/** Sessions as a list reads them: what it shows of each stands in visibility. No worker takes these. */
+/** Starts sessions that a list can read: it reads what it shows from visibility. No worker runs them. */
 async function startMany({ client }: Scene, count: number): Promise<void> {
   const taskQueue = `nobody-${randomUUID()}`;
   const keyword = (name: keyof typeof SEARCH_ATTRIBUTE, value: string) => ({
@@ -60,7 +60,7 @@ async function startMany({ client }: Scene, count: number): Promise<void> {
   }
 }
 
-/** Opens a place of the console in a browser that knows nothing of it. */
+/** Opens a place of the console in a browser with an empty cache. */
 async function open(browser: Browser, address: string): Promise<Page> {
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage();
   await page.addInitScript(WHEN);
@@ -76,7 +76,9 @@ async function firstRow(browser: Browser, address: string): Promise<number> {
   return ms;
 }
 
-/** Milliseconds from the key that confirms an approval to its row, to what came of it, and to another reader's page. */
+/**
+ * Milliseconds from the key press that confirms an approval to its row, to its outcome, and to another reader's page.
+ */
 async function decide(
   browser: Browser,
   addressOf: (place: string) => string,
@@ -107,7 +109,7 @@ export const consolePage: Measure = async (context: Context) => {
     console.error(`console: there is no Chromium, so its figures are left out. ${GET_CHROMIUM}`);
     return [];
   }
-  // Where the HTTP API looks for it, beside the compiled sources.
+  // The HTTP API looks for the console there, beside the compiled sources.
   const folder = fileURLToPath(new URL('../../src/console', import.meta.url));
   const { status } = spawnSync(process.execPath, ['scripts/bundle-console.mjs', folder], {
     stdio: 'inherit',

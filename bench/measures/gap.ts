@@ -1,4 +1,4 @@
-/** The gap that no client can close: how long a request is on its way from the tool's last fence to the service. */
+/** The gap that no client can close: how long a request takes from the tool's last fence to the service. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -12,7 +12,7 @@ import { startMeasured } from '../support/processes.ts';
 import type { Line } from '../support/report.ts';
 import { median } from '../support/stats.ts';
 
-/** Calls that are not counted: code that is cold, and the first connection. */
+/** Calls that are not counted, because of cold code and the first connection. */
 const WARM_UP = 10;
 
 /** When a request arrived at the service, by the clock of `process.hrtime`. */
@@ -23,7 +23,7 @@ async function arrival(port: number, agent: Agent): Promise<bigint> {
   return BigInt(await text(response));
 }
 
-/** One session, its calls in turn over a connection that is open and over one that is opened for it. */
+/** One session. Its calls alternate between an open connection and a new connection. */
 export const gap: Measure = async (context) => {
   const { address } = await context.server();
   const { sessions } = await context.scene();

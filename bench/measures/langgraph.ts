@@ -25,11 +25,11 @@ interface Arm {
   checkpointer: BaseCheckpointSaver;
   /** Bytes that the store holds. */
   stored: () => Promise<number>;
-  /** Bytes of a thread as its server counts them, where it does. */
+  /** Bytes of a thread as its server counts them, if it does. */
   counted?: (thread: string) => Promise<number>;
 }
 
-/** Of LangGraph's own savers what is used here: their packages are installed only to be measured. */
+/** The part of LangGraph's own savers that is used here. Their packages are installed only for a measurement. */
 interface Own<SAVER> {
   fromConnString(place: string): BaseCheckpointSaver & SAVER;
 }
@@ -67,7 +67,7 @@ async function ours(context: Context): Promise<Arm> {
   };
 }
 
-/** LangGraph's own savers, those of which this machine has the database. */
+/** LangGraph's own savers whose database is on this machine. */
 async function theirs(context: Context): Promise<Record<string, Arm>> {
   const { folder, versions } = await install('langgraph');
   Object.assign(context.versions, versions);
@@ -104,7 +104,7 @@ async function theirs(context: Context): Promise<Record<string, Arm>> {
   return arms;
 }
 
-/** The same graph again and again, each time a new thread. */
+/** Runs the same graph repeatedly, each time with a new thread. */
 export const langgraph: Measure = async (context) => {
   const arms: Record<string, Arm> = { ours: await ours(context), ...(await theirs(context)) };
   const rounds = context.quick ? 3 : 9;

@@ -13,7 +13,7 @@ const MB = 2 ** 20;
  */
 const EVENTS = { full: 50_000, quick: 3_000 } as const;
 const TURNS = { full: 420, quick: 120 } as const;
-/** It is minutes of work. */
+/** The listing takes minutes. */
 const LISTED_WITHIN_MS = 1_800_000;
 const PAGE = { large: 100, small: 10 } as const;
 
@@ -23,7 +23,7 @@ interface History {
   runs: number;
 }
 
-/** A session that was taken back to its beginning again and again, and did its turns each time. */
+/** A session that was rewound to its beginning several times, and did its turns each time. */
 async function longHistory(scene: Scene, quick: boolean): Promise<History> {
   const size = quick ? 'quick' : 'full';
   const { client, sessions } = scene;
@@ -65,14 +65,15 @@ async function listed(context: Context, id: string, limit: number, befores: stri
   }
 }
 
-/** A process of its own for each size of a page. */
+/** Each page size gets its own process. */
 export const listing: Measure = async (context) => {
   const { id, events, runs } = await longHistory(await context.scene(), context.quick);
   const large = await listed(context, id, PAGE.large);
-  // As many small pages, before the same checkpoints: all of them would read each run hundreds of times.
+  // The same number of small pages, before the same checkpoints. Listing everything in small pages would read each run
+  // hundreds of times.
   const small = await listed(context, id, PAGE.small, large.lasts);
   const line = (limit: number, { peaks = [], before = 0, checkpoints = 0 }: Said): Line => {
-    // The newest of a run are the largest, so the first pages hold what there is to hold.
+    // The newest checkpoints of a run are the largest, so the first pages show the peak.
     const early = Math.max(...peaks.slice(0, Math.ceil(peaks.length / runs)));
     return {
       measure: 'listing',

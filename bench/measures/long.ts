@@ -1,4 +1,4 @@
-/** A session of thousands of turns, which goes on in new runs by itself. */
+/** A session of thousands of turns, which continues in new runs by itself. */
 import { randomUUID } from 'node:crypto';
 import { jsonSize } from '../../src/contract/json.ts';
 import { SIGNAL } from '../../src/contract/names.ts';
@@ -15,18 +15,18 @@ import { until } from '../support/until.ts';
 
 const MB = 2 ** 20;
 const TURNS = { full: 5_000, quick: 160 } as const;
-/** Tokens of the agent's context window: those of most models, and few in a quick run. */
+/** Tokens of the agent's context window: as many as most models have, and few in a quick run. */
 const WINDOW = { full: 200_000, quick: 20_000 } as const;
-/** Turns of the default after which a session goes on in a new run. */
+/** The default number of turns after which a session continues in a new run. */
 const RUN_TURNS = 50;
-/** Of a session that stays in one run. */
+/** Turns of a session that stays in one run. */
 const WHOLE_TURNS = 1_000;
 const SHORT_TURNS = 10;
 const GET_TURNS = 200;
 /** How long the session may take for all its turns. */
 const WITHIN_MS = 3_600_000;
 
-/** A worker in a process of its own, which is killed and started again. */
+/** A worker process that is killed and restarted. */
 class Crew {
   readonly #start: () => Measured;
   worker: Measured;
@@ -62,12 +62,12 @@ function turnTimes({ worker }: Crew, id: string): number[] {
   return times.slice(2).map((time, i) => time - (times[i + 1] ?? time));
 }
 
-/** The first turns and the last. The very first loads what is loaded once. */
+/** The first and the last turns, without the very first, which loads what is loaded only once. */
 function ends(turnMs: readonly number[], count: number): Record<'first' | 'last', number[]> {
   return { first: turnMs.slice(1, count + 1), last: turnMs.slice(-count) };
 }
 
-/** Of all prompts from the first summary on, those for summaries included. */
+/** The share of cached tokens in all prompts from the first summary on, including the prompts for summaries. */
 function cachedShare({ worker }: Crew, id: string): number {
   const asked = worker.all('model').filter(({ of }) => of === id);
   const since = asked.slice(asked.findIndex(({ turn }) => turn === 0) + 1);
@@ -240,7 +240,7 @@ async function restarting<NAME extends string>(
       const replaced = crew.replace();
       await client.workflow.getHandle(id).signal(SIGNAL.send, { text: 'Go on.' });
       await replaced;
-      // The job's own last answer, and one for each round.
+      // After the job's own last answer, each round has one answer.
       const asked = await askedAt(crew, id, turns + 2 + round);
       await until(async () => (await sessions.get(id).state()).phase === 'idle');
       return asked - started;

@@ -70,11 +70,11 @@ export const mcp: Measure = async (context) => {
     if (look === undefined) throw new Error('the server has no tool');
     const client = new Client(
       { name: 'bench', version: '1.0.0' },
-      // Each request says what the client can do, and the server reads it.
+      // Each request names the client's capabilities, and the server reads them.
       { versionNegotiation: { mode: 'auto' }, capabilities: { elicitation: { form: {}, url: {} } } },
     );
     await client.connect(transport());
-    // As each client does once. Later calls check their results by the list.
+    // Each client lists the tools once. Later calls check their results against the list.
     await client.listTools();
     const arms = {
       ours: mean(() => callAsSession(look)),

@@ -1,4 +1,4 @@
-/** What a worker's memory is with many sessions that wait for a person. */
+/** The memory of a worker with many sessions that wait for a person. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundleFloor } from '../floor/bundle.ts';
@@ -9,7 +9,7 @@ import { AT_ONCE, openWaiting } from '../support/waiting-sessions.ts';
 const MB = 2 ** 20;
 
 interface Held {
-  /** Bytes before the first and with the last. */
+  /** Bytes before the first session and with the last. */
   before: number;
   after: number;
   cached: number;
@@ -23,7 +23,7 @@ async function holding(
 ): Promise<Held> {
   const { worker, start, memory: memoryNow } = await openWaiting(context, side, bundle);
   try {
-    // The first sessions load what is loaded once.
+    // The first sessions load what is loaded only once.
     await start(AT_ONCE);
     const { rss: before } = await memoryNow();
     await start(count);
@@ -34,7 +34,7 @@ async function holding(
   }
 }
 
-/** One process of its own for each side. The floor's workflows wait for a signal after one model call. */
+/** Each side has its own process. The floor's workflows wait for a signal after one model call. */
 export const memory: Measure = async (context) => {
   const count = context.quick ? 100 : 1_000;
   const bundle = join(await context.temporaryDir(), 'floor.cjs');

@@ -8,7 +8,7 @@ import type { Context, Measure } from '../support/context.ts';
 import type { Line } from '../support/report.ts';
 import { median, medianRatio } from '../support/stats.ts';
 
-/** Loads and rounds, so that the whole takes twenty minutes on two cores. A session's start is a small part of it. */
+/** Loads and rounds. The whole takes twenty minutes on two cores. A session's start is a small part of it. */
 const PLAN = {
   full: {
     warmUp: { sessions: 20, turns: 20 },
@@ -32,15 +32,15 @@ const PLAN = {
   },
 } as const;
 
-/** The length at which sizes are held against each other. */
+/** The session length at which sizes are compared. */
 const COMPARED_TURNS = 200;
 
 type LoadName = keyof (typeof PLAN)['full']['loads'];
 
-/** A peer, what was measured of it, and why something was not. */
+/** A peer with its measurements, and the reasons for missing ones. */
 interface Entry extends Prepared {
   process: PeerProcess;
-  /** By round, so that a ratio is of one round; a round that failed is missing. */
+  /** By round, so that a ratio compares values of one round. A failed round is missing. */
   speeds: Record<LoadName, Map<number, Speed>>;
   bytes: Map<number, Bytes>;
   recoveries: Recovery[];
@@ -51,7 +51,7 @@ function isAsked({ peers }: Context, id: string): boolean {
   return peers?.includes(id) ?? true;
 }
 
-/** Those that can run here, each warmed up; what says why another cannot. */
+/** The peers that can run here, warmed up, and lines that say why others cannot. */
 async function open(context: Context, stack: Stack): Promise<{ entries: Entry[]; leftOut: Line[] }> {
   const entries: Entry[] = [];
   const leftOut: Line[] = [];
@@ -62,7 +62,7 @@ async function open(context: Context, stack: Stack): Promise<{ entries: Entry[];
       const prepared = await prepare(spec, stack, context);
       process = new PeerProcess(prepared);
       await process.said('ready');
-      // As a worker that has been up for a while: its code is compiled.
+      // Warm up until the code is compiled, as in a worker that has been up for a while.
       await speed(prepared, process, PLAN[context.quick ? 'quick' : 'full'].warmUp);
       entries.push({
         ...prepared,
@@ -82,7 +82,7 @@ async function open(context: Context, stack: Stack): Promise<{ entries: Entry[];
   return { entries, leftOut };
 }
 
-/** Takes a sample; a failure is a finding about the peer, and is told with its figures. */
+/** Takes a sample. A failure is a finding about the peer and is reported with its figures. */
 async function take(entry: Entry, what: string, sample: () => Promise<void>): Promise<void> {
   try {
     await sample();
@@ -93,20 +93,22 @@ async function take(entry: Entry, what: string, sample: () => Promise<void>): Pr
   }
 }
 
-/** Several workers are for many sessions: in all else they are as one. */
+/**
+ * A peer with several workers is measured only with many sessions. In all else, several workers are the same as one.
+ */
 function isMany({ spec }: Entry): boolean {
   return spec.workers !== undefined;
 }
 
-/** Those that share a store, and so a server. */
+/** Groups the peers that share a store, and so a server. */
 function byStore(entries: readonly Entry[]): Entry[][] {
   const stores = new Set(entries.map(({ spec }) => spec.store));
   return [...stores].map((store) => entries.filter(({ spec }) => spec.store === store));
 }
 
 /**
- * Each load in rounds, each round starting with another peer. What is held against each other shares a store, and runs
- * right after each other: a process that has been idle while all others had their turns is slower for a while.
+ * Runs each load in rounds, each round starting with another peer. Peers that are compared share a store and run right
+ * after each other, because a process that was idle for long is slower for a while.
  */
 async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<void> {
   const { loads } = PLAN[quick ? 'quick' : 'full'];
@@ -127,7 +129,7 @@ async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<vo
   }
 }
 
-/** Its samples, not a number for a round that failed. */
+/** The samples of a peer. NaN: a failed round. */
 function byRound(entry: Entry | undefined, name: LoadName, key: keyof Speed, rounds: number): number[] {
   return Array.from({ length: rounds }, (_, round) => entry?.speeds[name].get(round)?.[key] ?? Number.NaN);
 }
@@ -210,8 +212,8 @@ function recoveryLines({ spec, recoveries }: Entry): Line[] {
 }
 
 /**
- * What is promised of ours against the floor and against those that store whole prompts; not a number, and so missed,
- * where something of it failed.
+ * Our targets against the floor and against peers that store whole prompts. If a part failed, the value is NaN and the
+ * target is missed.
  */
 function targetLines(context: Context, entries: readonly Entry[]): Line[] {
   const { loads, lengths, recoveries } = PLAN[context.quick ? 'quick' : 'full'];
@@ -258,7 +260,7 @@ function targetLines(context: Context, entries: readonly Entry[]): Line[] {
     const size = (entry: Entry | undefined, key: keyof Bytes): number =>
       entry?.bytes.get(COMPARED_TURNS)?.[key] ?? Number.NaN;
     add(['perdure', 'floor'], {
-      // With what its runs have stored for each other; `bytes` measures one run.
+      // Includes what the runs store for each other. `bytes` measures a single run.
       what: `history bytes a turn against the floor, ${COMPARED_TURNS} turns over runs of 50`,
       value: size(ours, 'counted') / size(floor, 'counted'),
       target: { atMost: 0.9 },
@@ -298,7 +300,8 @@ export const peers: Measure = async (context) => {
     }
   }
   console.error('  killed …');
-  // Several workers end with the run: what they have used would count as others' once their parent is gone.
+  // Peers with several workers end with the bench: once their parent is gone, their usage would count as that of
+  // others.
   for (const entry of singles) await entry.process.kill();
   for (let round = 0; round < recoveries; round++) {
     for (const entry of singles) {

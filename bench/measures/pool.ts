@@ -11,10 +11,10 @@ import { until } from '../support/until.ts';
 
 /** More than any session spends. */
 const CAPS = { tokens: 1_000_000_000 } as const;
-/** Between two messages, so that each finds its session at rest. */
+/** The pause between two messages, so that each finds its session at rest. */
 const REST_MS = 30;
 
-/** From a message to the model's request: the session asks its pool before. */
+/** Measures the time from a message to the model request. The session asks its pool in between. */
 async function messages(context: Context): Promise<Record<'pooled' | 'alone', number[]>> {
   const { address, sessions } = await context.scene();
   let askedAt = 0;

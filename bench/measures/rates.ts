@@ -50,7 +50,7 @@ export const rates: Measure = async (context) => {
   const running = worker.run();
   const open = new Set<string>();
   let over = false;
-  /** One session after the other: as many as there are users are always open. */
+  /** Runs one session after the other, so there is always one open session per user. */
   const user = async (tenant: string): Promise<void> => {
     while (!over) {
       const id = randomUUID();

@@ -1,4 +1,4 @@
-/** How long a session stands still when the worker of its mutating call dies or freezes. */
+/** How long a session stops when the worker of its mutating call dies or freezes. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context, Measure } from '../support/context.ts';
@@ -11,9 +11,9 @@ const HEARTBEAT_MS = 2_000;
 const TARGET_MS = { killed: HEARTBEAT_MS + 2_000, frozen: 10_000, replaced: 1_000 } as const;
 
 interface Case {
-  /** What happens to the worker that is in the tool. */
+  /** What happens to the worker that runs the tool. */
   blow: (worker: Measured) => Promise<unknown>;
-  /** Whether the other worker is up before the blow, or is started right after it. */
+  /** Whether the other worker is up before the blow. If not, it is started right after it. */
   peerUp: boolean;
   heartbeatMs: number;
 }
@@ -25,8 +25,8 @@ const CASES = {
 } satisfies Record<string, Case>;
 
 /**
- * Milliseconds from the blow to the next request to the model; of a successor that is started after it, from its
- * start, less what the start of the first worker took, which had nothing to recover.
+ * Milliseconds from the blow to the next model request. For a successor that is started after the blow, they count from
+ * its start, minus the start-up time of the first worker, which had nothing to recover.
  */
 async function recover(context: Context, { blow, peerUp, heartbeatMs }: Case): Promise<number> {
   const { address } = await context.server();
@@ -48,7 +48,7 @@ async function recover(context: Context, { blow, peerUp, heartbeatMs }: Case): P
     const session = await sessions.start('bench', { id, message, mode: 'task', taskQueue });
     await first.said('in-tool');
     if (peerUp) second = await start();
-    // A blow at any moment of the heartbeat's interval.
+    // The blow comes at a random moment of the heartbeat interval.
     await sleep(Math.random() * (HEARTBEAT_MS / 4));
     let from = performance.now();
     await blow(first);
@@ -65,7 +65,7 @@ async function recover(context: Context, { blow, peerUp, heartbeatMs }: Case): P
   }
 }
 
-/** Each case alone, several times: they are seconds, not milliseconds. */
+/** Runs each case alone, several times. The results are seconds, not milliseconds. */
 export const recovery: Measure = async (context) => {
   const samples: Record<keyof typeof CASES, number[]> = { killed: [], frozen: [], replaced: [] };
   for (let round = 0; round < (context.quick ? 1 : 5); round++) {

@@ -22,7 +22,7 @@ async function repeat(times: number, work: (i: number) => Promise<unknown>): Pro
   for (let i = 0; i < times; i++) await work(i);
 }
 
-/** A session of 200 turns that is open, read by a saver that knows it and by one that knows nothing. */
+/** An open session of 200 turns, read by a warm saver and by a new saver. */
 async function reading(context: Context, scene: Scene): Promise<Line[]> {
   const turns = context.quick ? 40 : 200;
   const { client } = scene;
@@ -87,7 +87,7 @@ async function reading(context: Context, scene: Scene): Promise<Line[]> {
   ];
 }
 
-/** Puts one after the other against the floor's update-with-start; and thirty at once against thirty in a row. */
+/** Compares single puts with the floor's update-with-start, and thirty puts at once with thirty in a row. */
 async function writing(context: Context, { client }: Scene): Promise<Line[]> {
   const saver = new TemporalSaver(client, { taskQueue: QUEUE.ours });
   const [ours, burst, floor] = [randomUUID(), randomUUID(), `store-${randomUUID()}`];
@@ -134,7 +134,7 @@ async function writing(context: Context, { client }: Scene): Promise<Line[]> {
   ];
 }
 
-/** On the context's server, with the workers of its scene. */
+/** Runs on the context's server, with the workers of its scene. */
 export const saver: Measure = async (context) => {
   const scene = await context.scene();
   return [...(await reading(context, scene)), ...(await writing(context, scene))];

@@ -10,9 +10,9 @@ import { jobText } from '../support/job.ts';
 import { interleave, median, medianRatio } from '../support/stats.ts';
 import { until } from '../support/until.ts';
 
-/** Rounds that are not counted: code that is cold. */
+/** Rounds that are not counted, because code is cold. */
 const WARM_UP = 5;
-/** Between two messages, so that each finds both at rest. */
+/** The pause between two messages, so that each finds both sides at rest. */
 const REST_MS = 30;
 
 export const send: Measure = async (context) => {

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 
 const SESSIONS = 5;
 
-/** Sessions in the middle of their turns; the server is killed and started again over its file. */
+/** Kills the server in the middle of sessions' turns, and restarts it over its file. */
 async function survivors(context: Context): Promise<{ completed: number; seconds: number }> {
   const server = await startServer({
     dir: await context.temporaryDir(),

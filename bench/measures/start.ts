@@ -8,7 +8,7 @@ import { startMeasured } from '../support/processes.ts';
 import { interleave, median, medianRatio } from '../support/stats.ts';
 import { until } from '../support/until.ts';
 
-/** The enum's member of workflow task queues, which the client does not export. */
+/** The enum value for workflow task queues. The client does not export the enum. */
 const WORKFLOW_QUEUE = 1;
 
 async function bareImport(): Promise<number> {
@@ -19,7 +19,7 @@ async function bareImport(): Promise<number> {
   return at - started;
 }
 
-/** Until the server has seen its poll: what ready means to a session. */
+/** Milliseconds until the server has seen the worker poll, which is what ready means to a session. */
 async function workerStart(context: Context, running: number[]): Promise<number> {
   const { address } = await context.server();
   const { client } = await context.scene();
@@ -28,7 +28,7 @@ async function workerStart(context: Context, running: number[]): Promise<number>
   const journal = await context.temporaryDir();
   const started = performance.now();
   const measured = startMeasured('start-worker', [dist, address, taskQueue, journal]);
-  // Nothing is asked before: on a small machine the asking would be measured.
+  // Ask nothing before that: on a small machine, the requests would be measured.
   running.push((await measured.said('running')).at - started);
   await until(async () => {
     const { pollers } = await client.workflowService.describeTaskQueue({
@@ -43,7 +43,7 @@ async function workerStart(context: Context, running: number[]): Promise<number>
   return polling;
 }
 
-/** From the built package, with its prebuilt workflow bundle. */
+/** Uses the built package, with its prebuilt workflow bundle. */
 export const start: Measure = async (context) => {
   const { status } = spawnSync('npm', ['run', 'build', '--silent'], {
     stdio: ['ignore', 'ignore', 'inherit'],

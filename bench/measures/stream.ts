@@ -1,4 +1,4 @@
-/** Streams: how long a token of the model is on its way to a reader, and what many open streams take. */
+/** Streams: how long a token takes from the model to a reader, and what many open streams cost. */
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import {
@@ -16,26 +16,26 @@ import { startMeasured } from '../support/processes.ts';
 import { readFloor } from '../support/redis-floor.ts';
 import type { Line } from '../support/report.ts';
 
-/** Milliseconds from each token's saying to its part. */
+/** Milliseconds from each token to its stream part. */
 async function delays(session: Session): Promise<number[]> {
   const found: number[] = [];
   let readsSince = Number.POSITIVE_INFINITY;
   for await (const part of session.stream({ since: 'start' })) {
     if (part.type !== 'text') continue;
     const saidAt = Number.parseFloat(part.text);
-    // What was said before the reader came says nothing of the way.
+    // Tokens from before the reader came do not measure the way.
     if (saidAt > readsSince) found.push(clock() - saidAt);
     readsSince = Math.min(readsSince, clock());
   }
   return found;
 }
 
-/** The least of the values that so many of them do not exceed. */
+/** The value at this share of the sorted values. */
 function share(values: readonly number[], of: number): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * of)] ?? Number.NaN;
 }
 
-/** The median and the 99th of a hundred. */
+/** The median and the 99th percentile. */
 function wayLines(
   where: string,
   delayMs: readonly number[],
@@ -53,7 +53,7 @@ function wayLines(
   ];
 }
 
-/** A worker in another process, and Redis between the two; and what streams take in Redis. */
+/** Measures a worker in another process with Redis in between, and the space of streams in Redis. */
 async function throughRedis(context: Context, speaking: number): Promise<Line[]> {
   if (findRedis() === undefined) {
     console.error('stream: there is no Redis on this machine, so its figures are left out');
@@ -141,7 +141,7 @@ async function fill(live: RedisLiveChannel, answers: number): Promise<void> {
   );
 }
 
-/** Sessions that speak at the same time, and then as many streams as a server may have, of sessions at rest. */
+/** First, sessions that stream at the same time. Then, as many streams of idle sessions as a server may have. */
 export const stream: Measure = async (context) => {
   const { address } = await context.server();
   const { sessions } = await context.scene();

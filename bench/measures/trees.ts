@@ -1,4 +1,4 @@
-/** Sub-agents beside bare child workflows, and the way of a decision from the root of a tree to its leaf. */
+/** Sub-agents beside bare child workflows, and the time of a decision from the root of a tree to its leaf. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Session } from '../../src/index.ts';
 import type { Measure } from '../support/context.ts';
@@ -8,7 +8,7 @@ import { AT_ONCE, openTrees, type Trees } from '../support/trees.ts';
 import { until } from '../support/until.ts';
 
 const DEPTH = 5;
-/** Between a look at the tree and the decision, so that the session is at rest. */
+/** The pause between reading the tree and the decision, so that the session is at rest. */
 const REST_MS = 100;
 
 /** Approves the next call of a tree at its root. @returns milliseconds until the call runs */
@@ -49,7 +49,8 @@ export const trees: Measure = async (context) => {
 
   const counted = await countedScene(context);
   const stock = await openTrees(counted.scene.client, counted.scene.address, await context.temporaryDir());
-  // What one tree has more than another: what the parent costs besides is in neither.
+  // The difference between two trees, divided by the difference of their children. The fixed cost of the parent cancels
+  // out.
   const ofChild = async (run: (children: number) => Promise<void>): Promise<Actions> =>
     minus(await counted.during(() => run(12)), await counted.during(() => run(4)), 8);
   const ours = await ofChild(stock.runOurs);

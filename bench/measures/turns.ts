@@ -7,8 +7,8 @@ import { interleave, median, medianRatio } from '../support/stats.ts';
 const TARGETS = { mutate: 1.05, read: 0.55 } as const;
 
 /**
- * One session at a time, each as long as the next; a turn is the time from one model request to the next.
- * A round runs each arm once, and a ratio is taken within its round.
+ * One session at a time, all of equal length. A turn is the time from one model request to the next. A round runs each
+ * arm once, and ratios compare values of one round.
  */
 export const turns: Measure = async (context) => {
   const scene = await context.scene();

@@ -15,7 +15,7 @@ export const waiting: Measure = async (context) => {
   try {
     const ids = await start(count);
     const { rss, cached } = await memory();
-    // The call of the first turn. Who reads the approvals first would bring the session into the worker's cache.
+    // The call of the first turn. Reading the approvals first would bring the session into the worker's cache.
     const call = { callId: 'call_1_0', argsDigest: argsDigest('mutate', callArgs(1)) };
     const backMs: number[] = [];
     for (let i = 0; i < decisions; i++) {

@@ -1,6 +1,6 @@
-/** Who is compared. A peer is one entry here and one folder with a `peer.mjs` and its own pinned packages. */
+/** The compared peers. A peer is one entry here and one folder with a `peer.mjs` and its own pinned packages. */
 
-/** What a peer's state is kept in. */
+/** Where a peer keeps its state. */
 export type Store = 'temporal' | 'temporal-postgres' | 'postgres' | 'sqlite' | 'restate';
 
 /** One row of the comparison. */
@@ -9,21 +9,24 @@ export interface PeerSpec {
   title: string;
   /** A folder here with packages of its own, or a file of this package. */
   at: { folder: string } | { file: string };
-  /** The package whose version is shown, of those in the folder. */
+  /** The package in the folder whose version is shown. */
   package?: string;
   store: Store;
   variant?: string;
-  /** Worker processes, the one that is told what to run among them. Default: that one. More are for many sessions only. */
+  /**
+   * The number of worker processes, including the one that gets the commands. Default: 1. More are only for many
+   * sessions.
+   */
   workers?: number;
-  /** The major version of Node that it needs, where ours is too old. */
+  /** The major version of Node that it needs, if ours is too old. */
   node?: number;
   /** Whether a call or a checkpoint holds the whole conversation up to it. */
   wholePrompts?: true;
-  /** What it does with the conversation in each call: its growth comes from that. */
+  /** What it does with the conversation in each call, which explains its growth. */
   note: string;
 }
 
-/** In the order in which they are shown. The floor is the second. */
+/** The peers in the order in which they are shown. The floor is the second. */
 export const PEERS: readonly PeerSpec[] = [
   {
     id: 'perdure',

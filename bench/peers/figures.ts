@@ -46,18 +46,18 @@ export async function speed({ backing }: Prepared, process: PeerProcess, load: L
   };
 }
 
-/** What a session leaves behind, a turn. */
+/** What a session leaves behind, per turn. */
 export interface Bytes {
   /** Growth of the store. */
   stored: number;
-  /** The session's own size as its server counts it; absent where it does not. */
+  /** The session's own size as its server counts it. Absent if it does not. */
   counted?: number;
 }
 
-/** Turns that growth is measured over at least: stores grow by pages, and keep some for later. */
+/** The fewest turns over which growth is measured: stores grow by pages, and keep some in reserve. */
 const GROWTH_TURNS = 150;
 
-/** Runs sessions of so many turns. @throws Error with the reason where the runtime cannot hold one so long. */
+/** Runs sessions with this many turns. @throws Error with the reason if the runtime cannot hold such a long session. */
 export async function bytes({ backing }: Prepared, process: PeerProcess, turns: number): Promise<Bytes> {
   const sessions = newSessions({ sessions: Math.ceil(GROWTH_TURNS / turns), turns });
   const before = await backing.stored();
@@ -75,14 +75,14 @@ const TURNS = 3;
 export interface Recovery {
   /** Milliseconds from the SIGKILL to the request to the model that follows the tool's result. */
   goOnMs: number;
-  /** Of those, until the successor, started right after the SIGKILL, was ready. */
+  /** Of those, the milliseconds until the successor was ready. It is started right after the SIGKILL. */
   readyMs: number;
-  /** Calls beyond one of each turn. */
+  /** Calls beyond one per turn. */
   toolsRepeated: number;
   modelsRepeated: number;
 }
 
-/** A process of its own, and its successor on the same machine. No other process of the peer may run. */
+/** Runs a process and its successor on the same machine. No other process of the peer may run. */
 export async function recovery(prepared: Prepared): Promise<Recovery> {
   const [session = ''] = newSessions({ sessions: 1, turns: TURNS });
   const ledger = join(prepared.dir, `ledger-${session}`);
@@ -93,13 +93,13 @@ export async function recovery(prepared: Prepared): Promise<Recovery> {
     // Never ends: its process is killed.
     first.run([session]).catch(() => {});
     await first.said('tool', ({ turn }) => turn === KILLED_AT);
-    // In the middle of the call, as one of a second is: what a runtime writes beside it has been written.
+    // The middle of a call that takes a second: everything that a runtime writes during a call has been written.
     await sleep(500);
     const killed = performance.now();
     await first.kill();
     second = new PeerProcess(prepared, { ledger });
     const ready = await second.said('ready');
-    // What goes on by itself may do so before it is asked: its messages are kept.
+    // A runtime that continues by itself may do so before the request: its messages are kept.
     const ended = second.run([session], { resume: true });
     ended.catch(() => {});
     const next = await second.said('model', ({ turn }) => turn === KILLED_AT + 1);

@@ -26,8 +26,8 @@ await serve(async (work, { temporal = '', taskQueue = '' }) => {
   const worker = await Worker.create({
     connection: await NativeConnection.connect({ address: temporal }),
     taskQueue,
-    // As `createWorker` sets them. Polls, build id and connection are the SDK's own: to choose them better is a part
-    // of ours.
+    // As `createWorker` sets them. Polls, build id and connection are the SDK's defaults: better choices are part of
+    // our library.
     stickyQueueScheduleToStartTimeout: '1s',
     maxHeartbeatThrottleInterval: 250,
     defaultHeartbeatThrottleInterval: 250,

@@ -1,4 +1,6 @@
-/** Installs a peer's packages beside the compiled bench, where nobody else gets them: only when it is measured. */
+/**
+ * Installs a peer's packages beside the compiled bench, only when the peer is measured, so that nobody else gets them.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, rm } from 'node:fs/promises';
@@ -15,7 +17,7 @@ export interface Installed {
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const SOURCES = 'bench/peers';
 
-/** Copies the folder and makes its node_modules what its lockfile says. */
+/** Copies the folder and installs the packages of its lockfile. */
 export async function install(folder: string): Promise<Installed> {
   const from = join(SOURCES, folder);
   const to = join(HERE, folder);
@@ -23,7 +25,7 @@ export async function install(folder: string): Promise<Installed> {
   const wanted = await lockOf(from);
   await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) {
-    // Not what an editor's helper has installed in the sources.
+    // Skip packages that an editor has installed in the sources.
     if (name !== 'node_modules' && name !== 'package-lock.json') await cp(join(from, name), join(to, name));
   }
   const [manifest] = await readJson<{ dependencies?: object; optionalDependencies?: object }>(
@@ -38,7 +40,7 @@ export async function install(folder: string): Promise<Installed> {
     const partial = join(to, 'npm-shrinkwrap.json');
     await cp(join(from, 'package-lock.json'), partial);
     await npmCi(to);
-    // Only a whole installation leaves the lockfile by which the next run knows it.
+    // Only a complete installation leaves the lockfile by which the next run recognises it.
     await rm(partial);
     await cp(join(from, 'package-lock.json'), done);
     console.error(`Installed ${folder} in ${((performance.now() - started) / 1_000).toFixed(0)} s.`);
@@ -71,7 +73,7 @@ async function lockOf(folder: string): Promise<string | undefined> {
   return readFile(join(folder, 'package-lock.json'), 'utf8').catch(() => undefined);
 }
 
-/** Nothing where there is no such file. */
+/** Returns an empty list if there is no such file. */
 async function readJson<T>(...path: string[]): Promise<[T?]> {
   const text = await readFile(join(...path), 'utf8').catch(() => undefined);
   return text === undefined ? [] : [JSON.parse(text) as T];

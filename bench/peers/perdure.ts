@@ -21,7 +21,7 @@ await serve(async (work, { temporal = '', taskQueue = '', variant = 'mutate', di
         description: 'Changes the world',
         inputSchema,
         effect: 'mutate',
-        // The effect is in this process and ends with it: nothing of a lost call is still on its way.
+        // The effect is in this process and ends with it, so a lost call cannot land later.
         settle: 0,
         execute: ({ ref }) => work.tool(ref),
         verify: ({ ref }) =>

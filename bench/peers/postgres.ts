@@ -1,4 +1,4 @@
-/** A PostgreSQL of its own, from the binaries of this machine, with its settings as they are shipped. */
+/** A separate PostgreSQL from the binaries of this machine, with its default settings. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync, readdirSync } from 'node:fs';
@@ -11,14 +11,14 @@ import { until } from '../support/until.ts';
 const run = promisify(execFile);
 const DISTRIBUTIONS = ['/usr/lib/postgresql', '/usr/local/pgsql', '/opt/homebrew/opt/postgresql@17'];
 
-/** A cluster that runs. */
+/** A running cluster. */
 export interface Postgres {
   readonly pid: number;
   readonly version: string;
   url(database: string): string;
   /** The first cell of a query's result. */
   ask(database: string, sql: string): Promise<string>;
-  /** Ends it at once, as a failure of its machine does. */
+  /** Ends it at once, like a failure of its machine. */
   stop(): Promise<void>;
   /** Starts it again where it was. */
   restart(): Promise<void>;

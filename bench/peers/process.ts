@@ -1,4 +1,4 @@
-/** A peer's process as the bench holds it: told by messages, with its files and servers beside it. */
+/** A peer's process as the bench controls it: by messages, with its files and servers. */
 import { fork } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ export interface Prepared {
   spec: PeerSpec;
   backing: Backing;
   versions: Record<string, string>;
-  /** Its processes share it, one after the other. */
+  /** The directory that its processes share, one after the other. */
   dir: string;
   /** The program: what to fork. */
   file: string;
@@ -74,7 +74,7 @@ export class PeerProcess extends Talk<Said> {
     return this.child.pid ?? 0;
   }
 
-  /** Starts the sessions at once and waits for all. @throws Error with the reason of the first that failed. */
+  /** Starts the sessions at once and waits for all. @throws Error with the reason of the first failed session. */
   async run(sessions: readonly string[], { resume = false }: { resume?: boolean } = {}): Promise<Ran> {
     const run = ++this.#run;
     this.child.send({ run, sessions, resume } satisfies Asked);

@@ -1,4 +1,4 @@
-/** A Redis of its own, from the binary of this machine, that keeps nothing on disk. */
+/** A separate Redis from the binary of this machine. It keeps nothing on disk. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** A Restate server of its own, from the binary in the peer's packages, as it is shipped: one node, a file store. */
+/** A separate Restate server from the binary in the peer's packages, with its defaults: one node, a file store. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { freePort } from '../../src/server/server-process.ts';
 import { until } from '../support/until.ts';
 
-/** A server that runs. */
+/** A running server. */
 export interface RestateServer {
   readonly pid: number;
   readonly ingress: string;
   readonly admin: string;
-  /** The port that it will call the service at. */
+  /** The port at which it will call the service. */
   readonly servicePort: number;
   /** The first cell of a query over its state. */
   ask(sql: string): Promise<number>;

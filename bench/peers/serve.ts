@@ -1,15 +1,15 @@
 /**
- * The inside of a measured process: it is worker and client of one runtime in one, as an application is, and is told
- * by messages what to run. Nothing here but Node, so that a peer may run on another version of it.
+ * The inside of a measured process. Like an application, it is both worker and client of one runtime. Messages tell it
+ * what to run. It uses only Node, so that a peer may run on another version of Node.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { callArgs, replyText, toolText } from '../support/job.ts';
 
-/** What a measured process is told at its start. Which addresses are set depends on what its peer needs. */
+/** What a measured process gets at its start. Which addresses are set depends on what its peer needs. */
 export interface Settings {
-  /** A directory of its own that lasts as long as the measurement. */
+  /** A separate directory that lasts as long as the measurement. */
   dir: string;
   temporal?: string;
   taskQueue?: string;
@@ -18,43 +18,49 @@ export interface Settings {
   restateAdmin?: string;
   /** A port that the process may listen on. */
   port?: number;
-  /** Which of a peer's ways to go, e.g. a kind of tool. */
+  /** Which variant of a peer to run, such as a kind of tool. */
   variant?: string;
   /** A file to which every call is appended before it answers. */
   ledger?: string;
   /** The turn whose tool call never answers. */
   hangAt?: number;
-  /** Processes in all: this one starts the others, which only work. What they do is not in `gapMs`. Default: 1. */
+  /**
+   * The number of processes. This process starts the others, which are only workers. `gapMs` does not include them.
+   * Default: 1.
+   */
   workers?: number;
 }
 
-/** What a measured process says. */
+/** The messages of a measured process. */
 export type Said =
   | { event: 'ready' }
   | { event: 'ran'; run: number; wallMs: number; gapMs: number }
   | { event: 'failed'; run: number; reason: string }
-  /** The next two only where calls are written down. */
+  /** The next two exist only if calls are logged. */
   | { event: 'model'; turn: number }
   | { event: 'tool'; turn: number };
 
-/** What it is asked: to run sessions at once, or to go on with one that a killed process has left. */
+/** A request to run sessions at once, or to resume those that a killed process has left. */
 export type Asked = { run: number; sessions: readonly string[]; resume: boolean };
 
 /** A runtime, as the bench drives it. */
 export interface Peer {
   /** Runs a session to its last answer. */
   run(session: string): Promise<unknown>;
-  /** Waits for the end of one that another process began, and makes the runtime go on if it does not by itself. */
+  /**
+   * Waits for the end of a session that another process began. Makes the runtime continue if it does not do so by
+   * itself.
+   */
   resume(session: string): Promise<unknown>;
 }
 
-/** The work: the model and the tool that every peer calls, at once and in this process. */
+/** The work: the model and the tool that every peer calls. Both are in this process and answer at once. */
 export interface Work {
-  /** The reply of a turn (1, 2, …) and what to call the tool with; after the last turn there is nothing to call. */
+  /** The reply of a turn (1, 2, …) and the argument of its tool call. After the last turn there is no call. */
   model(session: string, turn: number): { text: string; ref?: string };
   /** The tool's result. */
   tool(ref: string): Promise<string>;
-  /** Whether the tool was called with that: what a provider of its effect would know. */
+  /** Whether the tool was called with this argument, as the provider of its effect would know. */
   happened(ref: string): boolean;
 }
 
@@ -70,7 +76,7 @@ function say(message: Said): void {
 /** Serves a peer until the process is ended. */
 export async function serve(start: (work: Work, settings: Settings) => Promise<Peer>): Promise<void> {
   const settings = JSON.parse(process.argv[2] ?? '{}') as Settings;
-  // Whoever has started it may be gone before it is ready.
+  // The parent may be gone before this process is ready.
   process.on('disconnect', () => process.exit(0));
   const { ledger, hangAt, workers = 1 } = settings;
   await Promise.all(Array.from({ length: workers - 1 }, () => startAnother({ ...settings, workers: 1 })));
@@ -84,7 +90,7 @@ export async function serve(start: (work: Work, settings: Settings) => Promise<P
     {
       model: (session, turn) => {
         const times = asked.get(session);
-        // A repeated request opens no turn of its own.
+        // A repeated request does not begin a new turn.
         if (times !== undefined) times[turn] ??= performance.now();
         note('model', turn);
         const text = replyText(turn);
@@ -101,7 +107,7 @@ export async function serve(start: (work: Work, settings: Settings) => Promise<P
     settings,
   );
 
-  /** The mean time from one model request to the next, start and end of the session left out. */
+  /** The mean time from one model request to the next, without the start and end of the session. */
   const gap = (session: string): number => {
     const times = (asked.get(session) ?? []).slice(1);
     return ((times.at(-1) ?? 0) - (times[0] ?? 0)) / Math.max(1, times.length - 1);

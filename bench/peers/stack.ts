@@ -1,4 +1,4 @@
-/** The servers that peers keep their state in: started when the first that needs one comes, all on this machine. */
+/** The servers in which peers keep their state, all on this machine. Each starts when the first peer needs it. */
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { openStack, type Stack as TemporalStack } from '../../faults/stack/index.ts';
@@ -17,7 +17,7 @@ export interface Backing {
   pids: number[];
   /** Bytes that the store holds. */
   stored(): Promise<number>;
-  /** Bytes of a session as its server counts them, where it does. */
+  /** Bytes of a session as its server counts them, if it does. */
   counted(session: string): Promise<number | undefined>;
 }
 
@@ -74,7 +74,7 @@ export class Stack {
     };
   }
 
-  /** The stack of docker-compose.yml, from binaries; both that are measured on it share it. */
+  /** The stack of docker-compose.yml, from binaries. Both peers that are measured on it share it. */
   async #temporalOverPostgres({ id }: PeerSpec): Promise<Backing> {
     this.#overPostgres ??= (async () => {
       const stack = await openStack((line) => console.error(`  ${line}`));
@@ -130,7 +130,7 @@ export class Stack {
     return {
       settings: { restateIngress: server.ingress, restateAdmin: server.admin, port: server.servicePort },
       pids: [server.pid],
-      // Its files hold log and state twice and are compacted some time later: what it has journalled is exact.
+      // Its files hold log and state twice, and are compacted later. The size of the journal is exact.
       stored: () => server.ask('select sum(raw_length) as bytes from sys_journal'),
       counted: async () => undefined,
     };
@@ -143,12 +143,14 @@ export async function historyBytes(client: Client, workflowId: string): Promise<
   return Number(raw.workflowExecutionInfo?.historySizeBytes ?? Number.NaN);
 }
 
-/** Bytes of the pages in use, those in the write-ahead log among them, by what the pragmas answer. */
+/** Bytes of the pages in use, including those in the write-ahead log, from the pragmas' answers. */
 export function bytesInUse(pragma: (name: string) => number): number {
   return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
 }
 
-/** Of a file that another process has open: to open it twice in one would end SQLite's locks. */
+/**
+ * The bytes in use of a file that another process has open. Opening it twice in one process would end SQLite's locks.
+ */
 export async function sqliteBytes(path: string): Promise<number> {
   const { default: Database } = await import('libsql');
   const database = new Database(path, { timeout: 10_000 });

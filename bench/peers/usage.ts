@@ -1,11 +1,11 @@
-/** What processes use, read from /proc: Linux only. */
+/** The resource usage of processes, from /proc: Linux only. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** Milliseconds of a clock tick: the kernel tells user space in hundredths of a second, whatever its own clock. */
+/** Milliseconds of a clock tick: the kernel reports hundredths of a second to user space, whatever its own clock. */
 const TICK_MS = 10;
 
-/** Whether this system can tell. */
+/** Whether this system reports it. */
 export const canTell: boolean = process.platform === 'linux';
 
 interface Stat {
@@ -33,7 +33,7 @@ function allStats(): Stat[] {
     .flatMap((name) => statOf(Number(name)) ?? []);
 }
 
-/** The processes and all that they have started. */
+/** The processes and all their descendants. */
 function treeOf(roots: readonly number[], all: readonly Stat[] = allStats()): Stat[] {
   const found = new Map(all.filter(({ pid }) => roots.includes(pid)).map((stat) => [stat.pid, stat]));
   for (let before = -1; before !== found.size; ) {
@@ -48,16 +48,17 @@ export function cpuMs(roots: readonly number[]): number {
   return canTell ? treeOf(roots).reduce((sum, stat) => sum + stat.cpuMs, 0) : Number.NaN;
 }
 
-/** Time that the machine below this one gave to others, in milliseconds. */
+/** The time that the host of this virtual machine gave to others, in milliseconds. */
 function stolenMs(): number {
   const [, ...ticks] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/\s+/) ?? [];
   return Number(ticks[7] ?? 0) * TICK_MS;
 }
 
 /**
- * Begins to watch what others than this process and all that it starts take of the processors.
+ * Starts to measure how much processor time is used by others than this process and its descendants.
  *
- * @returns what they have taken since, as a share of the whole machine (0 to 1); nothing where no one can tell.
+ * @returns a function that returns their share of the whole machine since then (0 to 1), or `undefined` if the system
+ * does not report it.
  */
 export function othersShare(): () => number | undefined {
   if (!canTell) return () => undefined;
@@ -74,8 +75,8 @@ export function othersShare(): () => number | undefined {
 }
 
 /**
- * Resident bytes. Of several processes, what they share counts once (proportional set size); of one alone all counts,
- * for what it shares with processes of other trees it would have without them too.
+ * Resident bytes. Memory that several of the processes share counts once (proportional set size). For a single process
+ * everything counts, because it would need the memory that it shares with other trees without them, too.
  */
 export function residentBytes(roots: readonly number[]): number {
   if (!canTell) return Number.NaN;

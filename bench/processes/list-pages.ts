@@ -1,12 +1,12 @@
 /**
- * Lists a session's checkpoints in pages, and says what its heap holds meanwhile: all of them one after the other, or
- * the pages before given checkpoints.
+ * Lists a session's checkpoints in pages, and reports the size of its heap meanwhile. Lists all pages, or only the
+ * pages before given checkpoints.
  */
 import { Client, Connection } from '@temporalio/client';
 import { TemporalSaver } from '../../src/index.ts';
 import { say } from '../support/processes.ts';
 
-/** Between looks at the heap, in milliseconds. */
+/** The pause between two reads of the heap size, in milliseconds. */
 const LOOK_MS = 200;
 
 const [address = '', session = '', size = '', starts = '[]'] = process.argv.slice(2);

@@ -1,4 +1,7 @@
-/** A worker of three agents: `bench`, as it is by default; `whole`, whose sessions stay in one run; and `endless`, without summaries. */
+/**
+ * A worker of three agents: `bench`, with its defaults; `whole`, whose sessions stay in one run; and `endless`, without
+ * summaries.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
@@ -8,7 +11,7 @@ import { say } from '../support/processes.ts';
 import { PromptCache } from '../support/prompt-cache.ts';
 import { quietRuntime } from '../support/quiet.ts';
 
-/** A run of fifty turns then takes longer than a second. The server holds back the end of a shorter one. */
+/** A run of fifty turns then takes longer than a second. The server delays the end of a shorter run. */
 const TOOL_MS = 10;
 
 const [address = '', taskQueue = '', journal = '', tokens = ''] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-/** An MCP server with one tool, over stdio or, when told `http`, on a port that it says. */
+/** An MCP server with one tool, over stdio or, with the argument `http`, on a port that it reports. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';

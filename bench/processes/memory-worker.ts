@@ -1,4 +1,4 @@
-/** A worker that says how much memory it has when it is asked; `ours` or the `floor`. */
+/** A worker, `ours` or the `floor`, that reports its memory on request. */
 import { NativeConnection, Worker } from '@temporalio/worker';
 import * as z from 'zod';
 import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
@@ -36,12 +36,12 @@ const worker =
     : await Worker.create({
         connection: await NativeConnection.connect({ address }),
         taskQueue,
-        // Made elsewhere, as ours is: a bundler in this process would be measured.
+        // Built elsewhere, like ours: a bundler in this process would be measured.
         workflowBundle: { codePath: bundle },
         activities: floorActivities((id) => readJob(`bench ${id} 0 read`)),
       });
 process.on('message', (question) => {
-  // What is garbage in this thread goes; the workflows' thread collects as it likes, as in production.
+  // Collect garbage in this thread. The workflows' thread collects when it likes, as in production.
   globalThis.gc?.();
   setTimeout(() => {
     const { numCachedWorkflows: cached } = worker.getStatus();

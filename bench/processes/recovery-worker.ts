@@ -1,4 +1,4 @@
-/** A worker whose mutating tool never returns the first time: the moment in which it is killed or frozen. */
+/** A worker whose mutating tool never returns the first time. It is killed or frozen there. */
 
 import * as z from 'zod';
 import { createWorker, defineAgent, defineTool } from '../../src/index.ts';
@@ -12,7 +12,7 @@ quietRuntime();
 const mutate = defineTool({
   inputSchema: z.object({ ref: z.string() }),
   effect: 'mutate',
-  // A provider that takes nothing once its caller is gone; a longer settle time comes on top as it is.
+  // The provider accepts nothing once its caller is gone. A longer settle time would simply add to the result.
   settle: 0,
   execute: (): Promise<string> => {
     say({ event: 'in-tool' });

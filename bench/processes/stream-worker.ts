@@ -13,7 +13,7 @@ const agent = defineAgent({ name: 'clock', model: clockModel(), instructions: 'Y
 const live = new RedisLiveChannel(redis);
 const worker = await createWorker({ agents: [agent], address, taskQueue, journal, live });
 const running = worker.run();
-// Bare entries from this process, beside the model's.
+// Writes bare entries from this process, beside the entries of the model.
 const floor = createClient({ url: redis, RESP: 2 });
 await floor.connect();
 setInterval(() => void floor.sendCommand(['XADD', FLOOR, '*', 'at', String(clock())]), FLOOR_MS);

@@ -1,4 +1,4 @@
-/** The measured agent: one tool of each kind, all doing the same. */
+/** The measured agent: one tool of each kind. All tools do the same. */
 import * as z from 'zod';
 import { type DefinedAgent, defineAgent, defineTool } from '../../src/index.ts';
 import { instantModel, type OnRequest } from './instant-model.ts';
@@ -12,7 +12,7 @@ export function benchAgent(onRequest?: OnRequest): DefinedAgent {
     name: 'bench',
     model: instantModel(onRequest),
     instructions: 'You are measured.',
-    // What is measured is the history of one run. `long` measures sessions over many.
+    // The history of one run is measured. `long` measures sessions over many runs.
     runTurns: false,
     tools: {
       mutate: defineTool({

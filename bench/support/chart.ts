@@ -6,7 +6,7 @@ export interface Bar {
   label: string;
 }
 
-/** Bars for each row; `log` where they differ by orders of magnitude. */
+/** One bar per row. `log`: they differ by orders of magnitude. */
 export interface Panel {
   title: string;
   subtitle: string;
@@ -27,13 +27,13 @@ const TOP = 56;
 const LABELS = 230;
 const PANEL = 260;
 const GAP = 20;
-/** Kept free at a bar's end for its label. */
+/** Space at the end of a bar for its label. */
 const LABEL = 105;
 
 const escaped = (text: string): string =>
   text.replace(/[&<>"]/g, (each) => `&#${each.codePointAt(0)};`).replaceAll('`', '');
 
-/** Draws it. */
+/** Draws a chart. */
 export function drawChart({ title, rows, panels, foot }: Chart): string {
   const width = LABELS + panels.length * (PANEL + GAP);
   const height = TOP + rows.length * ROW + 40;
@@ -70,7 +70,7 @@ export function drawChart({ title, rows, panels, foot }: Chart): string {
   ].join('\n');
 }
 
-/** The length of a bar; on a logarithmic scale the smallest value has a sixth of the whole. */
+/** The length of a bar; on a logarithmic scale, the bar of the smallest value has a sixth of the full length. */
 function scale({ bars, log }: Panel): (value: number) => number {
   const values = bars.flatMap(({ value }) => value ?? []);
   const most = Math.max(...values);

@@ -1,4 +1,4 @@
-/** A model whose tokens are the time of their saying. */
+/** A model whose tokens are the time at which it sends them. */
 import type { LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provider';
 
 export const TOKENS = 60;

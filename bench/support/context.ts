@@ -1,4 +1,4 @@
-/** What measures share: a tuned server over a file, workers on it, and one long session. */
+/** Shared by the measures: a tuned server over a file, workers on it, and one long session. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,17 +7,17 @@ import { endProcesses } from './processes.ts';
 import type { Line } from './report.ts';
 import { openScene, type Run, type Scene } from './scene.ts';
 
-/** Takes figures and returns their lines. */
+/** Takes measurements and returns their lines. */
 export type Measure = (context: Context) => Promise<Line[]>;
 
-/** Each part is made when it is first asked for, and ended with the run. */
+/** Each part starts at its first use and ends with the run. */
 export class Context {
   readonly quick: boolean;
-  /** Of the session that `long` measures; `undefined` means all. */
+  /** Turns of the session that `long` measures. `undefined`: all. */
   readonly turns: number | undefined;
-  /** Ids of those to compare; `undefined` means all. */
+  /** Ids of the peers to compare. `undefined`: all. */
   readonly peers: readonly string[] | undefined;
-  /** Of what a measure has brought beside this package: they go into the result file. */
+  /** Versions of other packages that a measure uses, for the result file. */
   versions: Record<string, string> = {};
   readonly #closing: (() => Promise<unknown>)[] = [];
   #server: Promise<ServerHandle> | undefined;
@@ -51,7 +51,7 @@ export class Context {
     return this.#server;
   }
 
-  /** Where its database is. */
+  /** The directory of the server's database. */
   serverDir(): Promise<string> {
     this.#serverDir ??= this.temporaryDir();
     return this.#serverDir;
@@ -73,7 +73,7 @@ export class Context {
     return this.#long;
   }
 
-  /** A directory that goes with the run. */
+  /** A directory that is removed with the run. */
   async temporaryDir(): Promise<string> {
     if (this.#closed !== undefined) throw new Error('The bench is being ended');
     const dir = await mkdtemp(join(tmpdir(), 'perdure-bench-'));
@@ -81,12 +81,12 @@ export class Context {
     return dir;
   }
 
-  /** Last made, first ended. */
+  /** Registers work for the end of the run. The last registered runs first. */
   onClose(end: () => Promise<unknown>): void {
     this.#closing.unshift(end);
   }
 
-  /** Ends all that was made, also where something does not end as it should; once, however often it is called. */
+  /** Ends everything, even if a part fails to end. Further calls do nothing more. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -94,7 +94,7 @@ export class Context {
 
   async #close(): Promise<void> {
     await endProcesses();
-    // What is being opened would stay.
+    // Parts that are still opening would stay otherwise.
     await Promise.allSettled([this.#server, this.#scene]);
     for (let end = this.#closing.shift(); end !== undefined; end = this.#closing.shift()) {
       await end().catch((error: unknown) => console.error(error));

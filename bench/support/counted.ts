@@ -10,7 +10,7 @@ import { stockScene } from './stock.ts';
 /** Actions by type. */
 export type Actions = Record<string, number>;
 
-/** The server brings its metrics up to date once a second. */
+/** The server updates its metrics once a second. */
 const REPORT_MS = 2_000;
 
 /** A metric's line: its labels and its value. */
@@ -28,7 +28,7 @@ export function readActions(metrics: string): Actions {
   return actions;
 }
 
-/** What there is more, a share of it. */
+/** The difference, divided by `share`. */
 export function minus(after: Actions, before: Actions, share = 1): Actions {
   const left: Actions = {};
   for (const type of new Set([...Object.keys(after), ...Object.keys(before)])) {
@@ -45,7 +45,7 @@ export function actionsLine(measure: string, what: string, found: Actions, more:
   return { measure, what, value: sum(found), unit: '', of: found, ...more };
 }
 
-/** Workers on a stock server that counts, and the Actions that something takes. */
+/** Workers on a stock server that counts Actions, with a function that counts the Actions of some work. */
 export async function countedScene(
   context: Context,
 ): Promise<{ scene: Scene; during: (work: () => Promise<unknown>) => Promise<Actions> }> {

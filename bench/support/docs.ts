@@ -1,4 +1,4 @@
-/** Writes what the docs show of the runs that are kept: the comparison's tables and its chart. */
+/** Writes the parts of the docs that show stored runs: the tables of the comparison, and its chart. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { PEERS, type PeerSpec } from '../peers/catalogue.ts';
 import { type Bar, drawChart } from './chart.ts';
@@ -8,7 +8,7 @@ import { keptResults, lineOf, newestResults, type Results } from './results.ts';
 const PAGE = 'docs/performance.md';
 const CHART = 'docs/performance.svg';
 const LENGTHS = [10, 50, 200, 500];
-/** Those that are held against a floor, in the order of the page. */
+/** The measures that are compared with a floor, in the order of the page. */
 const OWN_MEASURES = [
   'turns',
   'bytes',
@@ -35,7 +35,7 @@ const OWN_MEASURES = [
   'langgraph',
 ];
 
-/** Writes them. @returns their paths. @throws as {@link docsOf}. */
+/** Writes these parts. @returns their paths. @throws as {@link docsOf}. */
 export async function writeDocs(): Promise<string[]> {
   const docs = await docsOf();
   for (const [path, text] of docs) await writeFile(path, text);
@@ -43,9 +43,9 @@ export async function writeDocs(): Promise<string[]> {
 }
 
 /**
- * What the docs have to say of the newest kept run of each measure, by path.
+ * The docs for the newest stored run of each measure, by path.
  *
- * @throws Error when the page has lost its marks, or no run of `peers` is kept.
+ * @throws Error when the page has lost its marks, or no run of `peers` is stored.
  */
 export async function docsOf(): Promise<Map<string, string>> {
   const results = await newestResults('peers');
@@ -70,7 +70,7 @@ const SAVERS: Record<string, string> = {
   postgres: 'its PostgreSQL saver',
 };
 
-/** Each of our own measures, from the newest kept run of it. */
+/** Each of our own measures, from its newest stored run. */
 async function floorTable(): Promise<string> {
   const rows: string[][] = [];
   const runs: Results[] = [];
@@ -92,7 +92,7 @@ async function floorTable(): Promise<string> {
   return `Runs:\n\n${head}\n${table(['', 'figure', 'asked', ':', ':medians', ':how', 'run'], rows)}`;
 }
 
-/** The columns of a target: what is asked, and whether it is met. */
+/** The columns of a target: the target, and whether it is met. */
 function judged(line: Line): [string, string] {
   const { target } = line;
   if (target === undefined) return ['', ''];
@@ -112,7 +112,7 @@ function medians({ of = {} }: Line): string {
     .join(', ');
 }
 
-/** When and on what a run was taken, and how much of it others had. */
+/** When and on which machine a run was taken, and the share that others used. */
 function takenOn({ at, machine, results }: Results): string {
   const others = Math.max(...results.map((line) => line.others ?? Number.NaN));
   const busy = Number.isFinite(others) ? `, others had at most ${(others * 100).toFixed(0)} % of it` : '';
@@ -123,7 +123,7 @@ function takenOn({ at, machine, results }: Results): string {
   ].join('');
 }
 
-/** Those of which there is a figure of some kind. */
+/** The peers that have a figure of one of these kinds. */
 function present(results: Results, ...kinds: string[]): PeerSpec[] {
   return PEERS.filter(({ id }) => kinds.some((kind) => lineOf(results, id, kind) !== undefined));
 }
@@ -140,7 +140,7 @@ const kilobytes = (line: Line | undefined): string =>
     : number(line.value / 1_024) +
       (line.of?.['counted'] === undefined ? '' : ` (${number(line.of['counted'] / 1_024)})`);
 
-/** The first column is of words; so are those with a `:` before their head. */
+/** A Markdown table. The first column is text, as are columns with a `:` before their head. */
 function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
   const isText = (head: string, i: number): boolean => i === 0 || head.startsWith(':');

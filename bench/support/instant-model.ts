@@ -1,4 +1,4 @@
-/** A language model in this process that answers at once: with it a measurement sees the runtime and not HTTP. */
+/** A language model in this process that answers at once, so that a measurement shows the runtime and not HTTP. */
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,
@@ -12,7 +12,10 @@ import { SUMMARY_REQUEST } from '../../src/contract/view.ts';
 import { callArgs, type Job, readJob, replyText } from './job.ts';
 import type { Counted, PromptCache } from './prompt-cache.ts';
 
-/** Told of each request: the run, the turn that it opens (1, 2, …), or 0 for a summary, and its tokens where they are counted. */
+/**
+ * Called for each request with the run, the turn that it begins (1, 2, …, or 0 for a summary), and its tokens if they
+ * are counted.
+ */
 export type OnRequest = (job: Job, turn: number, counted?: Counted) => void;
 
 /**
@@ -36,7 +39,7 @@ export function instantModel(onRequest: OnRequest = () => {}, cache?: PromptCach
   return answering(answer);
 }
 
-/** A model that answers at once, as it is told. */
+/** A model that answers at once with the result of a function. */
 export function answering(answer: (request: LanguageModelV3CallOptions) => Answer): LanguageModelV3 {
   return {
     specificationVersion: 'v3',
@@ -70,7 +73,7 @@ export interface Answer {
   usage: LanguageModelV3Usage;
 }
 
-/** The first message has the job. A summary repeats it word for word. */
+/** The job in the first message. A summary repeats that message word for word. */
 function jobOf(prompt: LanguageModelV3Prompt): Job {
   for (const { role, content } of prompt) {
     if (role !== 'user') continue;
@@ -82,7 +85,9 @@ function jobOf(prompt: LanguageModelV3Prompt): Job {
   throw new Error('the prompt has no job');
 }
 
-/** The number of the last reply, which it begins with. To count the replies would take longer in a longer session. */
+/**
+ * The number of the last reply, which its text begins with. Counting the replies would take longer in a longer session.
+ */
 function lastReply(prompt: LanguageModelV3Prompt): number {
   const last = prompt.findLast(({ role }) => role === 'assistant');
   const [part] = last?.role === 'assistant' ? last.content : [];

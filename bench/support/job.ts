@@ -1,9 +1,9 @@
-/** What one measured run does, written into its first message so that any worker process can play it. */
+/** What one measured run does, written into its first message so that any worker process can run it. */
 
 /** The tools of the measured agent. */
 export type BenchTool = 'mutate' | 'read';
 
-/** A run of so many turns, each one model call and one tool call, and then a last answer. */
+/** A run of `turns` turns, each with one model call and one tool call, and a last answer. */
 export interface Job {
   id: string;
   turns: number;
@@ -16,8 +16,8 @@ const SIZE = { text: 1_000, args: 100 } as const;
 const SYLLABLES = 'ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo yu tion ment ing est'.split(' ');
 
 /**
- * Words that are never the same twice and that compress as language does, to two fifths: some stores compress, and
- * one phrase repeated would be nothing to them. Always the same for a seed.
+ * Text that does not repeat and compresses like language, to two fifths. Some stores compress, and a repeated phrase
+ * would take almost no space. The same seed gives the same text.
  */
 function prose(start: string, seed: number): string {
   let state = (seed * 2_654_435_761 + start.length) >>> 0 || 1;
@@ -33,17 +33,17 @@ function prose(start: string, seed: number): string {
   return text.slice(0, SIZE.text);
 }
 
-/** The text of a model's reply: 1 KB, other in each turn. */
+/** The text of a model's reply: 1 KB, different in each turn. */
 export function replyText(turn: number): string {
   return prose(`Reply ${turn}. `, turn);
 }
 
-/** The result of a tool: 1 KB, other for each call. */
+/** The result of a tool: 1 KB, different for each call. */
 export function toolText(ref: string): string {
   return prose(`Result of ${ref}. `, Number.parseInt(ref.replace(/\D+/, ''), 10));
 }
 
-/** The arguments of a turn's call: 100 bytes of JSON, other in each turn. */
+/** The arguments of a turn's call: 100 bytes of JSON, different in each turn. */
 export function callArgs(turn: number): { ref: string } {
   const wrapping = JSON.stringify({ ref: '' }).length;
   return { ref: `item-${turn}-`.padEnd(SIZE.args - wrapping, '0') };

@@ -1,4 +1,4 @@
-/** Where a measurement was taken: what a reader needs to compare it with another. */
+/** The machine of a measurement, as far as a reader needs it to compare results. */
 import { execFileSync } from 'node:child_process';
 import { arch, cpus, loadavg, platform, release, totalmem } from 'node:os';
 import { Connection } from '@temporalio/client';
@@ -18,13 +18,13 @@ export interface Machine {
   cores: number;
   memoryGb: number;
   os: string;
-  /** Load of the machine before the run: what else ran there. */
+  /** The load of the machine before the run. */
   loadBefore: number;
-  /** Versions of what it was compared with. */
+  /** Versions of the peers that were compared. */
   compared?: Record<string, string>;
 }
 
-/** Reads it, with the server's version from the server itself. */
+/** Reads the machine's data, and the server's version from the server itself. */
 export async function readMachine(address: string): Promise<Machine> {
   const connection = await Connection.connect({ address });
   const info = await connection.workflowService.getClusterInfo({});

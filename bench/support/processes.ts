@@ -1,14 +1,14 @@
-/** Measured processes: plain Node, told by arguments, answering by messages. */
+/** Measured processes: plain Node, controlled by arguments, answering by messages. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** The longest that something is waited for: a process that has not said it then is stuck. */
+/** The longest wait for a message. A process that has not sent it by then is stuck. */
 const LIMIT_MS = 300_000;
 
-/** Those that run. */
+/** The running processes. */
 const running = new Set<Pick<Talk<never>, 'child' | 'kill'>>();
-// One may have been started while all else was ended.
+// A process may have been started while the others were ended.
 process.on('exit', () => {
   for (const { child } of running) child.kill('SIGKILL');
 });
@@ -27,7 +27,7 @@ export class Talk<SAID extends { event: string }> {
   readonly child: ChildProcess;
   readonly #name: string;
   readonly #said: (SAID & { at: number })[] = [];
-  /** How it ended. Never rejects. */
+  /** Resolves with how the process ended. Never rejects. */
   readonly #ended: Promise<string>;
 
   constructor(name: string, child: ChildProcess) {
@@ -45,16 +45,16 @@ export class Talk<SAID extends { event: string }> {
       };
       child.once('exit', (code, signal) => end(`ended with ${signal ?? code}`));
       child.on('error', (error) => {
-        // It is also told of a message to one that is gone.
+        // This event also comes for a message to a process that is gone.
         if (child.pid === undefined) end(`cannot be started: ${error.message}`);
       });
     });
   }
 
   /**
-   * The first message that fits, also one that has come already, and when it came.
+   * The first message that fits, even if it came earlier, and when it came.
    *
-   * @throws Error when the process ends before, or has not said it within the time limit: then it is ended.
+   * @throws Error when the process ends first, or does not send it within the time limit. Then the process is killed.
    */
   async said<EVENT extends SAID['event']>(
     event: EVENT,
@@ -81,40 +81,40 @@ export class Talk<SAID extends { event: string }> {
     }
   }
 
-  /** SIGKILL, which also ends a stopped process; nothing where it has ended or was never there. */
+  /** Sends SIGKILL, which also ends a stopped process. Does nothing if the process has ended or never started. */
   async kill(): Promise<void> {
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGKILL');
     await this.#ended;
   }
 
-  /** All that it has said of one kind. */
+  /** All its messages of one kind. */
   all<EVENT extends SAID['event']>(event: EVENT): Of<SAID, EVENT>[] {
     return this.#said.filter((message) => message.event === event) as Of<SAID, EVENT>[];
   }
 
-  /** Throws where a message says that what is waited for does not come. */
+  /** Throws if a message says that the awaited message will not come. */
   protected check?(message: SAID): void;
 
-  /** What to add to the error of one that has ended. */
+  /** Text to add to the error of a process that has ended. */
   protected last(): string {
     return '';
   }
 }
 
-/** What a process of `bench/processes` says; each kind knows which fields it sends. */
+/** A message of a process of `bench/processes`. Each kind of message has its own fields. */
 export interface Said {
   event: string;
   /** The job of a turn. */
   of?: string;
   turn?: number;
-  /** Of the prompt of a turn, or of a summary (turn 0). */
+  /** Tokens of the prompt of a turn, or of a summary (turn 0). */
   tokens?: number;
   cachedTokens?: number;
   rss?: number;
   port?: number;
   cached?: number;
   checkpoints?: number;
-  /** Bytes of a heap: before the work, and at most in each of its parts. */
+  /** Bytes of a heap: before the work, and the peak in each part of the work. */
   before?: number;
   peaks?: number[];
   /** The last checkpoint of each page. */
@@ -137,7 +137,7 @@ export function startMeasured(
   );
 }
 
-/** Inside a measured process: says something to the one that measures. */
+/** Inside a measured process: sends a message to the bench. */
 export function say(message: Said): void {
   process.send?.(message);
 }

@@ -1,8 +1,8 @@
-/** Tokens of prompts, and those of them that a provider has in its cache. */
+/** Counts the tokens of prompts, and those that a provider has in its cache. */
 import type { LanguageModelV3CallOptions } from '@ai-sdk/provider';
 
 const BYTES_PER_TOKEN = 4;
-/** Providers find a prompt's beginning in their cache in steps of so many tokens. */
+/** Providers cache the beginning of a prompt in steps of this many tokens. */
 const STEP = 128;
 
 export interface Counted {
@@ -10,7 +10,9 @@ export interface Counted {
   cached: number;
 }
 
-/** Counts as providers do: tools first, then the messages, and cached is what an earlier request began with, byte for byte. */
+/**
+ * Counts like providers: tools first, then messages. Tokens are cached if an earlier request began with the same bytes.
+ */
 export class PromptCache {
   readonly #last = new Map<string, string>();
 

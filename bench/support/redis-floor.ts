@@ -1,4 +1,4 @@
-/** What Redis itself takes between the two processes, beside our channel and under its load. */
+/** Measures how long Redis itself takes between the two processes, beside our channel and under its load. */
 import { createClient } from 'redis';
 import { clock } from './clock-model.ts';
 
@@ -8,7 +8,11 @@ export const FLOOR_MS = 5;
 
 type Reply = [string, [id: string, fields: string[]][]][] | null;
 
-/** Reads bare entries until it is told to stop. @returns what stops it: milliseconds from writing to reading */
+/**
+ * Reads bare entries until it is told to stop.
+ *
+ * @returns a function that stops it, and resolves with the milliseconds from writing to reading
+ */
 export async function readFloor(url: string): Promise<() => Promise<number[]>> {
   const client = createClient({ url, RESP: 2 });
   await client.connect();

@@ -1,4 +1,4 @@
-/** A measurement's lines, their verdicts, and the table and file that they end in. */
+/** The lines of a measurement, with their verdicts, their table and their file. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { fileTime } from '../../faults/table.ts';
 import type { Machine } from './machine.ts';
@@ -7,27 +7,27 @@ import type { Machine } from './machine.ts';
 export const KEPT = 'bench/results';
 export const SCRATCH = '.perdure/bench';
 
-/** One figure, with what it is held against. */
+/** One figure, with its target. */
 export interface Line {
   measure: string;
   what: string;
-  /** Whose, in a comparison of several. */
+  /** The peer, in a comparison of several. */
   peer?: string;
-  /** Not a number where it could not be taken: then a target is missed. */
+  /** NaN if it could not be measured: then a target is missed. */
   value: number;
   unit: string;
   /** Absent when the figure is for information. */
   target?: { atMost: number } | { atLeast: number };
   /** The medians that a ratio is made of, in the unit that the key names. */
   of?: Record<string, number>;
-  /** All samples of those, in the order of their rounds; not a number for a round that failed. */
+  /** All samples of these medians, in the order of their rounds. NaN: a failed round. */
   samples?: Record<string, number[]>;
   note?: string;
-  /** Of the machine's processor time during the measure, the share that others took (0 to 1), where it is known. */
+  /** The share of the machine's processor time that others used during the measure (0 to 1), if it is known. */
   others?: number;
 }
 
-/** `met`, `MISSED`, or nothing where there is no target. */
+/** `met`, `MISSED`, or an empty text if there is no target. */
 export function verdict({ value, target }: Line): 'met' | 'MISSED' | '' {
   if (target === undefined) return '';
   const met = 'atMost' in target ? value <= target.atMost : value >= target.atLeast;
@@ -69,7 +69,7 @@ function shown(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);
 }
 
-/** Writes a result file of its own into the folder and returns its path; `what` is a part of its name. */
+/** Writes a new result file into the folder and returns its path. `what` is part of its name. */
 export async function writeResults(
   folder: string,
   what: string,
@@ -83,7 +83,7 @@ export async function writeResults(
   const text = JSON.stringify({ at, machine, results }, (_, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value,
   );
-  // Another one is never written over.
+  // Never overwrite another result.
   await writeFile(path, `${JSON.stringify(JSON.parse(text), null, 1)}\n`, { flag: 'wx' });
   return path;
 }

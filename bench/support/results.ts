@@ -1,10 +1,10 @@
-/** The result files that are kept, as the docs are made from them. */
+/** Reads the stored result files, from which the docs are made. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Machine } from './machine.ts';
 import { KEPT, type Line } from './report.ts';
 
-/** A run as it was written down. */
+/** A stored run. */
 export interface Results {
   at: string;
   machine: Machine;
@@ -29,7 +29,7 @@ export async function keptResults(measure: string): Promise<Results[]> {
     .sort((a, b) => b.at.localeCompare(a.at));
 }
 
-/** A result file's text; JSON has no other word than `null` for what is not a number. */
+/** A result file's text; JSON writes NaN as `null`. */
 export function readResults(text: string): Results {
   const { results, ...run } = JSON.parse(text) as Results;
   return { ...run, results: results.map((line) => ({ ...line, value: line.value ?? Number.NaN })) };

@@ -10,7 +10,7 @@ import { benchAgent } from './agent.ts';
 import { type BenchTool, type Job, jobText } from './job.ts';
 import { until } from './until.ts';
 
-/** Names of equal length: they stand in the events, and bytes are compared. */
+/** Names of equal length, because they are in the events, whose bytes are compared. */
 export const QUEUE = { ours: 'bench-a', floor: 'bench-b' } as const;
 
 /** A finished run. */
@@ -25,18 +25,18 @@ export interface Scene {
   readonly address: string;
   readonly client: Client;
   readonly sessions: Sessions;
-  /** Ends with its last answer. */
+  /** The session ends with its last answer. */
   runOurs(tool: BenchTool, turns: number, pool?: string): Promise<Run>;
   runFloor(turns: number): Promise<Run>;
-  /** Stay open after their last answer. */
+  /** These stay open after their last answer. */
   holdOurs(turns: number): Promise<Session>;
   holdFloor(turns: number): Promise<string>;
-  /** Requests to the model by runs that go on. */
+  /** The number of model requests by runs that are in progress. */
   requests(): number;
   close(): Promise<void>;
 }
 
-/** Opens a scene on a server that runs. */
+/** Opens a scene on a running server. */
 export async function openScene(address: string): Promise<Scene> {
   const connection = await Connection.connect({ address });
   const client = new Client({ connection });
@@ -46,7 +46,7 @@ export async function openScene(address: string): Promise<Scene> {
   const requests = new Map<string, number[]>();
   const onRequest = ({ id }: Job, turn: number): void => {
     const times = requests.get(id);
-    // A repeated request opens no turn of its own.
+    // A repeated request does not begin a new turn.
     if (times !== undefined) times[turn] ??= performance.now();
   };
   const workers = [
@@ -54,8 +54,8 @@ export async function openScene(address: string): Promise<Scene> {
     await Worker.create({
       connection: native,
       taskQueue: QUEUE.floor,
-      // As `createWorker` sets them. Polls, build id and connection are the SDK's own: to choose them better is a part
-      // of ours.
+      // As `createWorker` sets them. Polls, build id and connection are the SDK's defaults: better choices are part of
+      // our library.
       stickyQueueScheduleToStartTimeout: '1s',
       maxHeartbeatThrottleInterval: 250,
       defaultHeartbeatThrottleInterval: 250,
@@ -92,7 +92,7 @@ export async function openScene(address: string): Promise<Scene> {
       workflowTaskTimeout: TASK_TIMEOUT,
     });
   const lastTurn = async (job: Job): Promise<void> => {
-    // The last request came, so its answer is on its way: a query is served after it.
+    // The last request has come, so its answer is under way. A query is answered after it.
     await until(() => (requests.get(job.id)?.length ?? 0) > job.turns + 1);
   };
   return {

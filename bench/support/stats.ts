@@ -10,15 +10,15 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The median of `ours[i] / base[i]`: both were measured right after each other, so slow phases cancel out. A round that
- * one of them lacks, or has as not a number, is left out; not a number when none is left.
+ * The median of `ours[i] / base[i]`: both were measured right after each other, so slow phases cancel out. A round with
+ * a missing value or NaN is left out. NaN if no round is left.
  */
 export function medianRatio(ours: readonly number[], base: readonly number[]): number {
   const ratios = ours.map((value, i) => value / (base[i] ?? Number.NaN)).filter(Number.isFinite);
   return ratios.length === 0 ? Number.NaN : median(ratios);
 }
 
-/** Runs all arms once per round, each round starting with another one; returns the samples of each arm. */
+/** Runs all arms once per round, each round starting with another arm. Returns the samples of each arm. */
 export async function interleave<ARM extends string>(
   rounds: number,
   arms: Readonly<Record<ARM, (round: number) => Promise<number>>>,

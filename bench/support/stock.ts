@@ -1,4 +1,4 @@
-/** `temporal server start-dev` with a file and nothing else, as its documentation has it. */
+/** `temporal server start-dev` with a file and no other option, as in its documentation. */
 import { join } from 'node:path';
 import { findTemporalBinary } from '../../src/server/index.ts';
 import { accepts, freePort, spawnServer } from '../../src/server/server-process.ts';

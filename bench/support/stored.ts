@@ -1,4 +1,4 @@
-/** What the server holds of a session. */
+/** Measures what the server stores for a session. */
 import type { Client } from '@temporalio/client';
 import { runsUpTo } from '../../src/temporal/executions.ts';
 import { pieceQuery } from '../../src/temporal/past.ts';

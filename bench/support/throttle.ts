@@ -17,7 +17,11 @@ function usedNs(pid: number): number {
   return sum;
 }
 
-/** As the quota of a container: it may use a share of each tenth of a second at once. @returns ends it */
+/**
+ * Works like the quota of a container: the process may use its share of each tenth of a second at once.
+ *
+ * @returns a function that ends it
+ */
 export function throttle(pid: number, share: number): () => void {
   const most = share * PERIOD_MS;
   let left = most;

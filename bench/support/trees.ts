@@ -25,17 +25,20 @@ export const AT_ONCE = 4;
 const usage = usageOf({ tokens: 500, cached: 0 });
 
 export interface Trees {
-  /** Runs a parent with so many children. */
+  /** Runs a parent with this many children. */
   runOurs: (children: number) => Promise<void>;
   runFloor: (children: number) => Promise<void>;
-  /** A session whose only sub-agent is so many levels below it, and asks for an approval in each of its turns. */
+  /**
+   * Starts a session over a chain of sub-agents. The lowest, `depth` levels below it, asks for an approval in each
+   * turn.
+   */
   startDeep(depth: number, turns: number): Promise<Session>;
   /** When its last approved call ran. */
   ranAt(): number;
   close(): Promise<void>;
 }
 
-/** The text of the last message, if a person has said it. */
+/** The text of the last message, if a person wrote it. */
 function said(prompt: LanguageModelV3Prompt): string | undefined {
   const last = prompt.at(-1);
   const [part] = last?.role === 'user' ? last.content : [];

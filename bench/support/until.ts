@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Asks again and again, with a short pause, until the answer is neither `false` nor `undefined`. */
+/** Repeats `probe`, with short pauses, until the result is neither `false` nor `undefined`. */
 export async function until<T>(
   probe: () => T | undefined | Promise<T | undefined>,
   { everyMs = 5, timeoutMs = 120_000 }: { everyMs?: number; timeoutMs?: number } = {},

@@ -6,10 +6,10 @@ import { jobText } from './job.ts';
 import { type Measured, startMeasured } from './processes.ts';
 import { until } from './until.ts';
 
-/** Sessions that are started at a time. */
+/** How many sessions are started at a time. */
 export const AT_ONCE = 25;
 
-/** Events of a history once its model has answered and the workflow has taken it up. */
+/** The number of events in a history once the model has answered and the workflow has taken the answer. */
 const EVENTS = { ours: 14, floor: 10 } as const;
 
 function isAtRest({ historyLength, raw }: WorkflowExecutionDescription, events: number): boolean {
@@ -25,7 +25,7 @@ export interface Waiting {
   memory: () => Promise<{ rss: number; cached: number }>;
 }
 
-/** `bundle` is the file of the floor's workflows; ours keeps its own. */
+/** `bundle` is the file of the floor's workflows. Our worker has its own bundle. */
 export async function openWaiting(
   context: Context,
   side: keyof typeof EVENTS,

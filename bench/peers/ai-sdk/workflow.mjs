@@ -1,4 +1,4 @@
-// The session as the integration's guide has it: the AI SDK's own loop inside the workflow.
+// The session as in the integration's guide: the AI SDK's own loop inside the workflow.
 import { temporalProvider } from '@temporalio/ai-sdk/workflow';
 import { proxyActivities } from '@temporalio/workflow';
 import { generateText, isStepCount, tool } from 'ai';

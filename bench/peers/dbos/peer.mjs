@@ -1,4 +1,4 @@
-// DBOS: a registered workflow whose two steps a turn are recorded in PostgreSQL; what it has said stays in memory.
+// DBOS: a registered workflow whose two steps a turn are recorded in PostgreSQL; the conversation stays in memory.
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { serve, turnsOf } from '../serve.js';
 
@@ -29,7 +29,7 @@ await serve(async (work, { postgres }) => {
       const handle = await DBOS.startWorkflow(session, { workflowID: id })(id);
       if ((await handle.getResult()) !== 2 + 2 * turnsOf(id)) throw new Error('messages are missing');
     },
-    // `launch` takes up what this executor had open.
+    // `launch` resumes the open workflows of this executor.
     resume: (id) => DBOS.retrieveWorkflow(id).getResult(),
   };
 });

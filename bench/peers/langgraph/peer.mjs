@@ -45,7 +45,7 @@ await serve(async (work, settings) => {
   };
   return {
     run: (id) => invoke(id, { messages: [new HumanMessage(id)] }),
-    // It does not go on by itself: the application has to know which threads were open, and invoke them again.
+    // LangGraph does not continue by itself: the application must know which threads were open, and invoke them again.
     resume: (id) => invoke(id, null),
   };
 });

@@ -18,7 +18,7 @@ await serve(async (work, { restateIngress, restateAdmin, port }) => {
       },
     },
   });
-  // Says of every invocation what it does, otherwise.
+  // The default logger reports every invocation.
   const logger = ({ level }, ...words) => level === 'error' && console.error(...words);
   await restate.serve({ services: [session], port, logger });
   await request(`${restateAdmin}/deployments`, { uri: `http://127.0.0.1:${port}` }, [409]);
