@@ -1,4 +1,6 @@
-/** The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service. */
+/**
+ * The agents of the lab: the module that its worker processes load. One tool of each kind, over the payments service.
+ */
 import {
   agentTool,
   type DefinedAgent,

@@ -32,7 +32,9 @@ export interface ClockStep {
   readonly after: number;
 }
 
-/** Steps the clock of this process: an hour forward, the next time two hours back, and so on. It is written to a file. */
+/**
+ * Steps the clock of this process: an hour forward, the next time two hours back, and so on. It is written to a file.
+ */
 export function stepClock(tag: string, file: string): void {
   const before = Date.now();
   globalThis.Date = SteppedDate as DateConstructor;

@@ -7,7 +7,10 @@ import { jsonSize } from '../src/contract/json.ts';
 import { LIMIT } from '../src/contract/limits.ts';
 import type { Mode, ToolKind } from './story.ts';
 
-/** Characters that each kind of tool adds to its result: just under the limit, over it, beyond any message of Temporal's. */
+/**
+ * Characters that each kind of tool adds to its result: just under the limit, over it, beyond any message of
+ * Temporal's.
+ */
 const TAIL: Readonly<Record<ToolKind, number>> = {
   read: LIMIT.toolResult - 500,
   idempotent: LIMIT.toolResult + 1,

@@ -8,8 +8,8 @@ import type { Scene } from '../support/scene.ts';
 
 const MB = 2 ** 20;
 /**
- * A run stops by itself at 15,000 events, so that the history is that of several: each but the first is a rewind. Of 5,000
- * each, for a page is whole states, and to make them from those of 1,000 turns takes minutes.
+ * A run ends by itself at 15,000 events, so the history spans several runs. Each run but the first is a rewind. Runs
+ * are short, because a page holds whole states: for a run of 1,000 turns they take minutes to build.
  */
 const EVENTS = { full: 50_000, quick: 3_000 } as const;
 const TURNS = { full: 420, quick: 120 } as const;

@@ -1,4 +1,6 @@
-/** Ten thousand sessions that wait for a decision, on one worker: its memory, and how fast a decision brings one back. */
+/**
+ * Ten thousand sessions that wait for a decision, on one worker: its memory, and how fast a decision brings one back.
+ */
 import { argsDigest } from '../../src/contract/keys.ts';
 import type { Measure } from '../support/context.ts';
 import { callArgs } from '../support/job.ts';

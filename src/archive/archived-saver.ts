@@ -20,9 +20,9 @@ export interface PrimarySaver extends Omit<CheckpointSaver, 'delete'> {
 
 /**
  * A saver with an archive behind it: `get` and `list` keep answering for sessions whose histories the namespace's
- * retention has removed. It reads from the primary first; the archive adds what the primary no longer has, in the order of
- * the histories and without duplicates. A session's checkpoint has the messages and calls of its run, as in the history.
- * Writes go to the primary. A write to a session that only the archive has is refused.
+ * retention has removed. It reads from the primary first; the archive adds what the primary no longer has, in the order
+ * of the histories and without duplicates. A session's checkpoint has the messages and calls of its run, as in the
+ * history. Writes go to the primary. A write to a session that only the archive has is refused.
  *
  * It throws the errors of both. Nothing is left out silently: when either cannot be read, the call rejects.
  */

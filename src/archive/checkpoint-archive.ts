@@ -29,8 +29,8 @@ export interface ArchivePosition {
 }
 
 /**
- * An archive of sessions' checkpoints, for any database. Readers and the exporter may use it at the same time. It opens at
- * the first call, and again after a failed attempt. Reading a record that has changed since it was stored throws
+ * An archive of sessions' checkpoints, for any database. Readers and the exporter may use it at the same time. It opens
+ * at the first call, and again after a failed attempt. Reading a record that has changed since it was stored throws
  * `CHECKPOINT_CORRUPTION`.
  */
 export abstract class CheckpointArchive {
@@ -107,7 +107,8 @@ export abstract class CheckpointArchive {
   /**
    * Stores a piece and moves the cursor, in one transaction.
    *
-   * @returns the run, or `null` when another process has moved the cursor or deleted the thread. Then nothing was stored.
+   * @returns the run, or `null` when another process has moved the cursor or deleted the thread. Then nothing was
+   * stored.
    */
   async append(piece: ArchivePiece): Promise<ArchivedRun | null> {
     const db = await this.#open();
@@ -184,7 +185,10 @@ export abstract class CheckpointArchive {
     yield* this.#read(db, sessionId, runId, run.seq, { first: 1, last: run.cursor });
   }
 
-  /** Removes a thread's checkpoints, and those of the sub-agents below a session. A running export does not restore them. */
+  /**
+   * Removes a thread's checkpoints, and those of the sub-agents below a session. A running export does not restore
+   * them.
+   */
   async delete(sessionId: string): Promise<void> {
     for (const id of await this.#below(sessionId)) await this.#deleteOne(id);
     await this.#deleteOne(sessionId);

@@ -23,9 +23,9 @@ export const ARCHIVE_VERSION = 1;
 export const ARCHIVE_BUSY_MS = 2_000;
 
 /**
- * The tables of an archive, in a dialect. The records of a run are in the order of its history, and its cursor is the last
- * record: both change in one transaction. Every 32nd record holds the whole state, the others the changes since the record
- * before.
+ * The tables of an archive, in a dialect. The records of a run are in the order of its history, and its cursor is the
+ * last record: both change in one transaction. Every 32nd record holds the whole state, the others the changes since
+ * the record before.
  */
 export function archiveTables(dialect: { sequence: string; keyed: string }): string {
   return `

@@ -1,4 +1,6 @@
-/** Stores a state as the changes since the one before. Whole states would grow with the square of a session's length. */
+/**
+ * Stores a state as the changes since the one before. Whole states would grow with the square of a session's length.
+ */
 
 import type { Change } from '../checkpoints/diff.ts';
 import type { JsonObject, JsonValue } from '../contract/json.ts';

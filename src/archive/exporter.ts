@@ -27,7 +27,9 @@ const LOOK_MS = 2_000;
 const SHARE = 0.5;
 /** A round without news ends after this time, so that the exporter's history stays short. */
 const QUIET_MS = 10_000;
-/** A longer scan continues in the next round, well before the activity times out. The status is updated between rounds. */
+/**
+ * A longer scan continues in the next round, well before the activity times out. The status is updated between rounds.
+ */
 const ROUND_MS = 120_000;
 /** Checkpoints in one transaction. */
 const PIECE = 50;
@@ -219,8 +221,8 @@ class Round {
   }
 
   /**
-   * The position of a run within its session: its start, or just after the run before, because the server's clock may have
-   * stepped back between them. `null` when neither server nor archive has the run.
+   * The position of a run within its session: its start, or just after the run before, because the server's clock may
+   * have stepped back between them. `null` when neither server nor archive has the run.
    */
   async #placeOf(sessionId: string, runId: string): Promise<number | null> {
     const known = await this.#archive.run(sessionId, runId);

@@ -14,11 +14,11 @@ const SCHEMA = 'perdure_archive';
 const QUERY_MS = 30_000;
 
 /**
- * An archive of sessions' checkpoints in a PostgreSQL database, in the schema `perdure_archive`, which is created when it
- * does not exist. Needs the optional package `pg`.
+ * An archive of sessions' checkpoints in a PostgreSQL database, in the schema `perdure_archive`, which is created when
+ * it does not exist. Needs the optional package `pg`.
  *
- * Calls reject with `SERVER_UNAVAILABLE` when the server is unavailable, and with `CHECKPOINT_CORRUPTION` when the tables
- * have an unknown version.
+ * Calls reject with `SERVER_UNAVAILABLE` when the server is unavailable, and with `CHECKPOINT_CORRUPTION` when the
+ * tables have an unknown version.
  */
 export class PostgresArchive extends CheckpointArchive {
   readonly #postgres: Postgres;

@@ -14,15 +14,15 @@ import type { ArchiveOptions } from './row-codec.ts';
  * An archive of sessions' checkpoints in an SQLite file (WAL, every transaction synced). Needs the optional package
  * `libsql`.
  *
- * The first call rejects with `CHECKPOINT_CORRUPTION` when the file is not an archive or has an unknown version, and with
- * `INVALID_ARGUMENT` when it cannot be opened.
+ * The first call rejects with `CHECKPOINT_CORRUPTION` when the file is not an archive or has an unknown version, and
+ * with `INVALID_ARGUMENT` when it cannot be opened.
  */
 export class SqliteArchive extends CheckpointArchive {
   readonly path: string;
 
   /**
    * @param path - the file. It is created when it does not exist.
-   * @throws PerdureError `INVALID_ARGUMENT` for what looks like a URL
+   * @throws PerdureError `INVALID_ARGUMENT` for a path that looks like a URL
    */
   constructor(path: string, options: ArchiveOptions = {}) {
     super(options);

@@ -27,8 +27,8 @@ export interface ChatHandlerOptions {
   /** The agent of new chats: its name, or its definition, which checks the context. */
   agent: string | StartedAgent;
   /**
-   * Says who asks. `null` refuses with 401; a `Response` is sent as it is. A chat belongs to the user who began it: the same
-   * chat id of another user is another session.
+   * Says who asks. `null` refuses with 401; a `Response` is sent as it is. A chat belongs to the user who began it: the
+   * same chat id of another user is another session.
    */
   authorize(
     request: Request,
@@ -64,8 +64,9 @@ const JUST_ENDED_MS = 5_000;
 
 /**
  * Makes a handler for `useChat`. `POST base` sends a message or answers an approval, and streams the answer.
- * `GET base/:id/stream` continues after a reload, with 204 when nothing is being written. `GET base/:id` gives the messages.
- * `POST base/:id/stop` stops the answer. `POST base/:id/aside` asks something on the side. The session lives on when a browser disconnects.
+ * `GET base/:id/stream` continues after a reload, with 204 when nothing is being written. `GET base/:id` gives the
+ * messages. `POST base/:id/stop` stops the answer. `POST base/:id/aside` sends an aside. The session continues when a
+ * browser disconnects.
  *
  * From what a browser sends, the handler takes only the person's last message, and answers to open approvals and
  * questions.

@@ -80,7 +80,7 @@ export function callNews(call: ToolCall, before: ToolCall | undefined): string[]
   return lines;
 }
 
-/** What runs or waits for a worker now. Temporal says it: it knows about a lost attempt before the session does. */
+/** What runs or waits for a worker now. Temporal knows about a lost attempt before the session does. */
 export function inFlightLines(
   client: Client,
   { raw, workflowId }: WorkflowExecutionDescription,

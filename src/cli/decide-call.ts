@@ -94,8 +94,8 @@ async function chooseCall(
  * Without a terminal, the digest, the dispatch and the outcome must be given.
  *
  * @returns `null` when the person says no.
- * @throws PerdureError `UNKNOWN_CALL`; `DIGEST_MISMATCH` and `DISPATCH_MISMATCH` when the arguments or the dispatch have
- * changed; `INVALID_ARGUMENT` when something is missing and there is no terminal.
+ * @throws PerdureError `UNKNOWN_CALL`; `DIGEST_MISMATCH` and `DISPATCH_MISMATCH` when the arguments or the dispatch
+ * have changed; `INVALID_ARGUMENT` when something is missing and there is no terminal.
  */
 export async function chooseOpenCall(
   cli: Cli,

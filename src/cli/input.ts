@@ -156,7 +156,7 @@ async function fileOr(option: string, argument: string): Promise<string> {
 /** The typed command with further options. Options that it has already stay. */
 export function typedWith(more: Readonly<Record<string, string>>): string {
   const typed = process.argv.slice(2);
-  // Words after `--` are no options.
+  // Words after `--` are not options.
   const end = typed.includes('--') ? typed.indexOf('--') : typed.length;
   const has = (option: string): boolean =>
     typed.slice(0, end).some((word) => word === option || word.startsWith(`${option}=`));

@@ -11,7 +11,7 @@ export interface StuckSessions {
   stuck: { id: string; code: string; message: string }[];
 }
 
-/** Checks the newest running sessions of a task queue. A task in its first attempt is no problem yet. */
+/** Checks the newest running sessions of a task queue. A task in its first attempt is not a problem yet. */
 export async function stuckSessions(client: Client, taskQueue: string): Promise<StuckSessions> {
   const query = runningSessions(`TaskQueue = '${taskQueue}'`);
   const found: StuckSessions = { looked: 0, stuck: [] };

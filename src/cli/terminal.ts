@@ -7,8 +7,8 @@ const SPIN_AFTER_MS = 200;
 type Format = Parameters<typeof styleText>[0];
 
 /**
- * Results go to standard output, as text or JSON. Errors and progress go to standard error. With JSON there is no progress, so
- * that standard error holds only the error.
+ * Results go to standard output, as text or JSON. Errors and progress go to standard error. With JSON there is no
+ * progress, so that standard error holds only the error.
  */
 export class Terminal {
   /** Whether results are JSON. Known after the arguments were read. */

@@ -19,7 +19,7 @@ export interface Followed {
   calls: ReadonlyMap<string, ToolCall>;
   /** The messages that wait for the end of the turn. */
   queue: readonly QueuedMessage[];
-  /** What the model has written of the message that is not recorded yet. */
+  /** The text so far of the message that is not recorded yet. */
   text: string;
   reasoning: string;
   error: ApiError | null;

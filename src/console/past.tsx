@@ -1,4 +1,4 @@
-/** The checkpoints of a session: what has changed between two, and how to go on from one. */
+/** The checkpoints of a session: what has changed between two of them, and how to continue from one. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Change, diff } from '../checkpoints/diff.ts';

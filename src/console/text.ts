@@ -1,7 +1,7 @@
 /** Values as text for people. */
 import type { ApprovalNeeds } from '../contract/views.ts';
 
-/** Shows what the eye would not see: control characters, and marks that change the direction of text. */
+/** Makes invisible characters visible: control characters, and marks that change the direction of text. */
 export function visible(text: string): string {
   return text.replace(
     /[^\P{Cc}\n\t]|[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,

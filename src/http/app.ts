@@ -48,8 +48,8 @@ export interface HttpApiOptions extends Backend {
   /** Host names that callers may use, in lower case, against DNS rebinding by web pages. Default: any. */
   hosts?: readonly string[];
   /**
-   * Bytes of JSON text that a body may have. Default: 3.1 MB. Savers themselves take states of 20 MB, and a store of values
-   * files of 50 MB, whose base64 is a third longer.
+   * Bytes of JSON text that a body may have. Default: 3.1 MB. Savers themselves take states of 20 MB, and a store of
+   * values files of 50 MB, whose base64 is a third longer.
    */
   bodyLimit?: number;
   /** Whether to serve the console, a page for people, at `/console`. Default: false. */

@@ -16,11 +16,13 @@ export interface JwtOptions {
   /** The claim with the caller's name. It must be one that users cannot change themselves. Default: `sub`. */
   nameClaim?: string | undefined;
   /**
-   * The claim with the roles, a list or a text with spaces. Other names in it are ignored. Default: `roles`. A claim within
-   * another one has a dot: `realm_access.roles`.
+   * The claim with the roles, a list or a text with spaces. Other names in it are ignored. Default: `roles`. A claim
+   * within another one has a dot: `realm_access.roles`.
    */
   rolesClaim?: string | undefined;
-  /** The claim with the tenant. A token without it is refused. Default: callers have no tenant, and reach all sessions. */
+  /**
+   * The claim with the tenant. A token without it is refused. Default: callers have no tenant, and reach all sessions.
+   */
   tenantClaim?: string | undefined;
 }
 
@@ -53,8 +55,8 @@ export function isJwt(token: string): boolean {
 /**
  * Verifies JWTs.
  *
- * @throws PerdureError `INVALID_ARGUMENT` naming the option. The returned function throws `UNAUTHORIZED`, with the reason in
- * `details.reason`, and `SERVER_UNAVAILABLE` when the provider's keys cannot be read
+ * @throws PerdureError `INVALID_ARGUMENT` naming the option. The returned function throws `UNAUTHORIZED`, with the
+ * reason in `details.reason`, and `SERVER_UNAVAILABLE` when the provider's keys cannot be read
  */
 export function jwtVerifier(options: JwtOptions): (token: string) => Promise<Principal> {
   const { issuer, audience, jwksUrl, algorithms = ALGORITHMS } = options;
@@ -127,7 +129,10 @@ function principalOf(payload: JWTPayload, options: JwtOptions): Principal {
   return { name: text(nameClaim), roles, tenant: tenantClaim === undefined ? null : text(tenantClaim) };
 }
 
-/** A claim by its name, or within others by a path with dots. Names such as `https://example.com/roles` have dots, too. */
+/**
+ * A claim by its name, or by a path with dots if it is inside another claim. Names such as `https://example.com/roles`
+ * have dots, too.
+ */
 function claimOf(claims: JWTPayload, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path];
   let value: unknown = claims;

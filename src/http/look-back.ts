@@ -12,8 +12,8 @@ import type { Backend } from './operation.ts';
 /**
  * The checkpoint from which a session will continue.
  *
- * @throws PerdureError `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`, and `INVALID_ARGUMENT` for edits that the session could
- * not make
+ * @throws PerdureError `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`, and `INVALID_ARGUMENT` for edits that the session
+ * could not make
  */
 export async function pastOf(
   backend: Backend,

@@ -1,4 +1,7 @@
-/** An operation of the API: its route, its schemas and its handler. The app and the OpenAPI document are made of these. */
+/**
+ * An operation of the API: its route, its schemas and its handler. The app and the OpenAPI document are made from
+ * operations.
+ */
 import type { Client } from '@temporalio/client';
 import type * as z from 'zod/mini';
 import type { Sessions } from '../client/index.ts';

@@ -248,7 +248,11 @@ export function apiRequest(
   };
 }
 
-/** The id of an idempotent request: the `Idempotency-Key`, or the body's own `id`. @throws PerdureError `INVALID_ARGUMENT` */
+/**
+ * The id of an idempotent request: the `Idempotency-Key`, or the body's own `id`.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT`
+ */
 export function idempotencyKey(request: ApiRequest<unknown>, id: string | undefined): string | undefined {
   const header = request.header('idempotency-key');
   if (header === undefined) return id;

@@ -32,7 +32,9 @@ const metadataSchema: LazySchema<{ metadata: WhoAndWhy }> = lazySchema(() => {
   return z.object({ metadata: z.object({ by: text(200), reason: text(1_700) }) });
 });
 
-/** Makes the edit, and returns its checkpoint. A repeated edit of the same parent returns the first one's checkpoint. */
+/**
+ * Makes the edit, and returns its checkpoint. A repeated edit of the same parent returns the first one's checkpoint.
+ */
 export async function putOnSession(
   client: Client,
   checkpoints: SessionCheckpoints,

@@ -61,8 +61,8 @@ export interface Database {
 /**
  * Opens a file in WAL mode, with every commit synced, and creates the tables in a new file.
  *
- * @throws PerdureError `INVALID_ARGUMENT` when it cannot be opened or the driver is missing; `CHECKPOINT_CORRUPTION` when
- * it is not a database, belongs to another program, or has another version.
+ * @throws PerdureError `INVALID_ARGUMENT` when it cannot be opened or the driver is missing; `CHECKPOINT_CORRUPTION`
+ * when it is not a database, belongs to another program, or has another version.
  */
 export async function openDatabase(path: string, format: FileFormat = CHECKPOINTS): Promise<Database> {
   const Driver = await driver();

@@ -26,18 +26,18 @@ const ANSWER_MS = 15_000;
 /**
  * Checkpoints that Temporal holds.
  *
- * A thread with a session's id is that session. Its checkpoints are the completed workflow tasks of its history, and reading
- * them needs no worker. Ids are `<run>:<event>`, the state is that of the session with the messages and calls of its run
- * (`wholeCheckpoint` adds those of earlier runs), and the metadata is
+ * A thread with a session's id is that session. Its checkpoints are the completed workflow tasks of its history, and
+ * reading them needs no worker. Ids are `<run>:<event>`, the state is that of the session with the messages and calls
+ * of its run (`wholeCheckpoint` adds those of earlier runs), and the metadata is
  * `{ source: 'session', turn, phase, step, at }`, where `step` counts from 1 in each run.
  *
- * Any other thread is stored in a workflow that a worker of this package runs. When `put` has returned, the checkpoint is
- * in the server's database.
+ * Any other thread is stored in a workflow that a worker of this package runs. When `put` has returned, the checkpoint
+ * is in the server's database.
  *
- * Besides the contract's errors, calls throw PerdureError `SERVER_UNAVAILABLE`, `NO_WORKER` (other threads only; the write
- * may still happen, so repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be read (a wrong
- * codec, another program, a newer version), or when somebody has ended the thread's workflow. A thread whose workflow
- * was ended can be read until retention removes it. Delete it to start it again.
+ * Besides the contract's errors, calls throw PerdureError `SERVER_UNAVAILABLE`, `NO_WORKER` (other threads only; the
+ * write may still happen, so repeat it with `details.id`), and `CHECKPOINT_CORRUPTION` when a history cannot be read (a
+ * wrong codec, another program, a newer version), or when somebody has ended the thread's workflow. A thread whose
+ * workflow was ended can be read until retention removes it. Delete it to start it again.
  *
  * @example
  * ```ts
@@ -60,9 +60,9 @@ export class TemporalSaver implements CheckpointSaver {
 
   /**
    * @param client - Temporal's client; its namespace and codecs apply.
-   * @param options - `taskQueue`: the task queue of the workers that run threads. Default: `perdure`. `timeoutMs`: how long a
-   * call waits for such a worker. Default: 15 seconds. `values`: the workers' value store. Deleting a session also
-   * deletes the values that only it refers to.
+   * @param options - `taskQueue`: the task queue of the workers that run threads. Default: `perdure`. `timeoutMs`: how
+   * long a call waits for such a worker. Default: 15 seconds. `values`: the workers' value store. Deleting a session
+   * also deletes the values that only it refers to.
    */
   constructor(
     client: Client,
@@ -77,12 +77,13 @@ export class TemporalSaver implements CheckpointSaver {
   }
 
   /**
-   * Stores a checkpoint. For a session, `put` edits the transcript, plan or scratchpad of the session at rest, which needs a
-   * worker, and returns the checkpoint that the session made. The metadata must be `{ by, reason }`, of at most 200 and
-   * 1,700 characters.
+   * Stores a checkpoint. For a session, `put` edits the transcript, plan or scratchpad of the session at rest, which
+   * needs a worker, and returns the checkpoint that the session made. The metadata must be `{ by, reason }`, of at most
+   * 200 and 1,700 characters.
    *
-   * With `parentId`, the edit is the difference to that checkpoint, and is made only if transcript, plan and scratchpad have
-   * not changed since. A repeated put returns the record of the first. Without `parentId`, the parent is the latest checkpoint.
+   * With `parentId`, the edit is the difference to that checkpoint, and is made only if transcript, plan and scratchpad
+   * have not changed since. A repeated put returns the record of the first. Without `parentId`, the parent is the
+   * latest checkpoint.
    *
    * @throws PerdureError of a session: `SESSION_BUSY` while a turn runs, `SESSION_CLOSED`, `SESSION_FULL`, `TOO_LARGE`,
    * `INVALID_ARGUMENT` naming a field that cannot be edited, or when transcript, plan or scratchpad has changed since

@@ -1,4 +1,6 @@
-/** Large states and steps, stored in parts beside their thread. Each part is the input of a workflow that never runs. */
+/**
+ * Large states and steps, stored in parts beside their thread. Each part is the input of a workflow that never runs.
+ */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { canonicalJson, type JsonObject, type JsonValue } from '../contract/json.ts';

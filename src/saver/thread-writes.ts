@@ -234,7 +234,9 @@ export class ThreadWriter {
     }
   }
 
-  /** How often the thread was deleted before these writes. Read each time, because another client may have deleted it. */
+  /**
+   * How often the thread was deleted before these writes. Read each time, because another client may have deleted it.
+   */
   async #epoch(threadId: string): Promise<number> {
     return reading(threadId, async () => {
       const thread = await findExecution(this.#client, threadWorkflowId(threadId));

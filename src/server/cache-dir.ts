@@ -41,7 +41,10 @@ function homeCandidates(env: Environment): string[] {
   return candidates;
 }
 
-/** Everyone can write to the temporary directory, so the binaries we run must be in a directory that only we can write to. */
+/**
+ * Everyone can write to the temporary directory, so the binaries we run must be in a directory that only we can write
+ * to.
+ */
 function sharedTempCacheDir(): string {
   const uid = process.getuid?.();
   const dir = join(tmpdir(), uid === undefined ? 'perdure' : `perdure-${uid}`);

@@ -13,7 +13,9 @@ import * as tls from 'node:tls';
 import { promisify } from 'node:util';
 import type { Environment } from './cache-dir.ts';
 
-/** The Temporal CLI that is downloaded or built; its dev server is Temporal 1.29. Later tags cannot be installed by Go. */
+/**
+ * The Temporal CLI that is downloaded or built; its dev server is Temporal 1.29. Later tags cannot be installed by Go.
+ */
 export const TEMPORAL_CLI_VERSION = '1.5.1';
 /** The folder in the cache. Its last number goes up when this version is built in a new way. */
 export const TEMPORAL_CACHE_NAME: string = `temporal-${TEMPORAL_CLI_VERSION}-2`;

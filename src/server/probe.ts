@@ -50,7 +50,8 @@ export async function openConnection(
   const connection = await Connection.connect({
     ...options,
     connectTimeout: timeoutMs,
-    // A page of history can exceed gRPC's default of 4 MB. The client sets this option without its prefix, so it has no effect there.
+    // A page of history can exceed gRPC's default of 4 MB. The client sets this option without its prefix, so it has no
+    // effect there.
     channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024, ...options.channelArgs },
   });
   try {

@@ -33,7 +33,9 @@ export const DEV_SERVER_DYNAMIC_CONFIG: Readonly<Record<string, string | number 
   'frontend.enableServerVersionCheck': false,
 };
 
-/** A write-ahead log synced at its checkpoints: survives a SIGKILL of the server, not a power cut of the last moments. */
+/**
+ * A write-ahead log synced at its checkpoints: survives a SIGKILL of the server, not a power cut of the last moments.
+ */
 export const DEV_SERVER_SQLITE_PRAGMAS: Readonly<Record<string, string>> = {
   journal_mode: 'WAL',
   synchronous: 'NORMAL',
@@ -41,7 +43,9 @@ export const DEV_SERVER_SQLITE_PRAGMAS: Readonly<Record<string, string>> = {
 
 /** Options of {@link startServer}. */
 export interface StartServerOptions {
-  /** Directory of the database, its lock and the log; created when missing. Default `.perdure` in the working directory. */
+  /**
+   * Directory of the database, its lock and the log; created when missing. Default `.perdure` in the working directory.
+   */
   readonly dir?: string;
   /** The database file. Default `temporal.db` in {@link dir}. */
   readonly dbFilename?: string;
@@ -57,7 +61,9 @@ export interface StartServerOptions {
   readonly searchAttributes?: SearchAttributeTypes;
   /** Path of the Temporal CLI. Default: {@link findTemporalBinary}. */
   readonly binary?: string;
-  /** How long the server may take to start, in milliseconds. Does not include the time to find a binary. Default 60,000. */
+  /**
+   * How long the server may take to start, in milliseconds. Does not include the time to find a binary. Default 60,000.
+   */
   readonly startTimeoutMs?: number;
   /** Receives progress messages, one line each. */
   readonly onProgress?: (line: string) => void;

@@ -29,8 +29,8 @@ let exitHandlerInstalled = false;
 /**
  * Starts the server in a process group of its own, so that Ctrl-C reaches us and not the server.
  *
- * @param temporary whether the store is in memory. Such a server is killed when our process exits, and its log directory
- * is removed. Other servers are stopped gracefully, so that they close their files.
+ * @param temporary whether the store is in memory. Such a server is killed when our process exits, and its log
+ * directory is removed. Other servers are stopped gracefully, so that they close their files.
  * @throws Error when the binary cannot be executed.
  */
 export async function spawnServer(

@@ -43,12 +43,14 @@ export interface FindTemporalOptions {
 }
 
 /**
- * Finds a Temporal CLI: on `PATH`, in Perdure's cache, by a download with a pinned checksum, by a Go build (about two minutes).
+ * Finds a Temporal CLI: on `PATH`, in Perdure's cache, by a download with a pinned checksum, by a Go build (about two
+ * minutes).
  *
  * A download or build is moved into the cache with one rename, so an interrupted attempt leaves no broken binary.
  * Processes that look at the same time wait for the first one's result.
  *
- * @throws PerdureError `SERVER_UNAVAILABLE` with `details.attempts` ({@link BinaryAttempt}[]) when every attempt failed.
+ * @throws PerdureError `SERVER_UNAVAILABLE` with `details.attempts` ({@link BinaryAttempt}[]) when every attempt
+ * failed.
  */
 export async function findTemporalBinary(options: FindTemporalOptions = {}): Promise<TemporalBinary> {
   const env = options.env ?? process.env;

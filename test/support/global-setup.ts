@@ -1,7 +1,7 @@
 /**
- * One Temporal dev server for each project of tests, tuned, with our search attributes, and one build for all of the processes
- * that tests start. The server has a file: SQLite in memory loses all when a busy machine makes it drop its connection.
- * Tests get the server with `inject('temporal')` and are separated by their task queues and workflow ids.
+ * One Temporal dev server for each project of tests, tuned, with our search attributes, and one build for all of the
+ * processes that tests start. The server has a file: SQLite in memory loses all when a busy machine makes it drop its
+ * connection. Tests get the server with `inject('temporal')` and are separated by their task queues and workflow ids.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

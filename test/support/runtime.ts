@@ -27,8 +27,9 @@ interface Compiled {
 }
 
 /**
- * Lets the workers and replays of a process share one workflow bundle: each takes 30 ms of processor time to parse, 20 ms to
- * digest as the build id of a replay, and 40 ms to load into a context. A context serves many sessions in production, too.
+ * Lets the workers and replays of a process share one workflow bundle: each takes 30 ms of processor time to parse, 20
+ * ms to digest as the build id of a replay, and 40 ms to load into a context. A context serves many sessions in
+ * production, too.
  */
 function shareBundle(): void {
   const parsed = new Map<string, Promise<object>>();
@@ -66,7 +67,8 @@ interface PromiseHooks {
 }
 
 /**
- * The SDK traces each promise of a thread that runs workflow code, for the query `__stack_trace`. Here that is the thread of
- * all tests, and takes half of its processor time. Workers with `debugMode: false` have a thread with the hook.
+ * The SDK traces each promise of a thread that runs workflow code, for the query `__stack_trace`. Here that is the
+ * thread of all tests, and takes half of its processor time. Workers with `debugMode: false` have a thread with the
+ * hook.
  */
 (globalHandlers as unknown as PromiseHooks).setPromiseHook = () => undefined;

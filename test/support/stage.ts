@@ -1,4 +1,7 @@
-/** A stage for session tests: a scripted model, a worker and a client on the shared server, on a task queue of their own. */
+/**
+ * A stage for session tests: a scripted model, a worker and a client on the shared server, on a task queue of their
+ * own.
+ */
 import { createHash } from 'node:crypto';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { Client, Connection } from '@temporalio/client';

@@ -1,4 +1,7 @@
-/** Agents whose results are large: the module that worker processes load. `VALUES` names the folder of the store and the effects. */
+/**
+ * Agents whose results are large: the module that worker processes load. `VALUES` names the folder of the store and the
+ * effects.
+ */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';

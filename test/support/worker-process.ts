@@ -1,4 +1,7 @@
-/** Stands in for the harness's module: worker processes of tests run from the build of this run, if their agents are in it. */
+/**
+ * Stands in for the harness's module: worker processes of tests run from the build of this run, if their agents are in
+ * it.
+ */
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { startWorkerProcess as start } from '../../src/testing/harness/worker-process.ts';
 import { ownModule } from '../../src/worker/own-modules.ts';

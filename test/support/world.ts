@@ -84,7 +84,8 @@ export async function openWorld(
     (await session.calls()).items.find(({ id }) => id === callId);
   return {
     ...harness,
-    // Workflow code in this thread: see `openStage`. A worker that takes over from a dead process needs no process of its own.
+    // Workflow code in this thread: see `openStage`. A worker that takes over from a dead process needs no process of
+    // its own.
     startWorker: (own = {}) => harness.startWorker({ debugMode: true, ...own }),
     control: createPaymentsControl(url),
     stopService: () => service.stop(),

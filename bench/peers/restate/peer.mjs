@@ -31,7 +31,7 @@ await serve(async (work, { restateIngress, restateAdmin, port }) => {
   };
 });
 
-/** Posts a body, or asks where there is none and the path is to attach. */
+/** Posts the body, if any. Attaching is a GET without a body. */
 async function request(url, body, also) {
   const init =
     body === undefined

@@ -16,7 +16,7 @@ interface Options {
   yes?: true;
 }
 
-/** `perdure cancel`: a session ends. */
+/** `perdure cancel`: ends a session. */
 export function cancel(program: Command, cli: Cli): void {
   program
     .command('cancel')

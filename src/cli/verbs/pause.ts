@@ -9,7 +9,7 @@ interface Options {
   by?: string;
 }
 
-/** `perdure pause`: a session issues nothing new. */
+/** `perdure pause`: stops a session from issuing new calls. */
 export function pause(program: Command, cli: Cli): void {
   program
     .command('pause')

@@ -16,7 +16,7 @@ interface Options {
   yes?: true;
 }
 
-/** `perdure resume`: a session goes on, or all that wait. */
+/** `perdure resume`: continues a session, or all that wait. */
 export function resume(program: Command, cli: Cli): void {
   program
     .command('resume')

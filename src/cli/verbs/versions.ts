@@ -121,7 +121,7 @@ async function move(cli: Cli, ids: string[], { to, deployment, all, yes }: MoveO
         clean(result.moved ? `moved ${sessionId} from ${from} to ${to}` : `${sessionId} is on ${to} already`),
       );
     } catch (error) {
-      // What stops one session, such as a missing worker, need not stop the others.
+      // A problem with one session, such as a missing worker, need not stop the others.
       if (!isPerdureError(error) || error.code === 'SERVER_UNAVAILABLE') throw error;
       // A session that has ended since it was listed needs no version.
       if (all && error.code === 'SESSION_CLOSED') return;
@@ -164,7 +164,10 @@ async function chosen(cli: Cli, buildId: string, deployment: string | undefined)
   throw new PerdureError('INVALID_ARGUMENT', message, { details: { commands: ['perdure versions'] } });
 }
 
-/** Running sessions of a deployment, also those that are on the version already: an interrupted move may have left them there. */
+/**
+ * The running sessions of a deployment. Includes sessions that are on the version already: an interrupted move may have
+ * left them there.
+ */
 async function runningOf(cli: Cli, { deployment }: WorkerVersion): Promise<string[]> {
   const { quoted, runningSessions } = await import('../../temporal/visibility.ts');
   const { client } = await cli.connect();

@@ -4,7 +4,7 @@ import { PerdureError } from '../../contract/errors.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 
-/** `perdure wake`: a call that waits for a time goes on at once. */
+/** `perdure wake`: ends the wait of a call that sleeps until a time. */
 export function wake(program: Command, cli: Cli): void {
   program
     .command('wake')

@@ -1,8 +1,8 @@
 /**
  * `perdure/langgraph`: LangGraph.js checkpoints in any saver of this package.
  *
- * One thread of the store holds one LangGraph thread with all its namespaces. A checkpoint is a record. Its pending writes
- * are records beside it. Each namespace has a marker record. A step in an index thread holds the thread's name.
+ * One thread of the store holds one LangGraph thread with all its namespaces. A checkpoint is a record. Its pending
+ * writes are records beside it. Each namespace has a marker record. A step in an index thread holds the thread's name.
  */
 export type {
   Checkpoint,

@@ -1,6 +1,6 @@
 /**
- * The pending writes of checkpoints: for each checkpoint a log of numbered records. A record is never overwritten. When two
- * processes want the same number, one takes the next, so no write is lost.
+ * The pending writes of checkpoints: for each checkpoint a log of numbered records. A record is never overwritten. When
+ * two processes want the same number, one takes the next, so no write is lost.
  */
 
 import { LRUCache } from 'lru-cache';

@@ -1,6 +1,6 @@
 /**
- * The names of a checkpointer's threads, for lists over all of them: one step each in a thread of the store. When that thread
- * is full, the index continues in another one.
+ * The names of a checkpointer's threads, for lists over all of them: one step each in a thread of the store. When that
+ * thread is full, the index continues in another one.
  */
 
 import { LRUCache } from 'lru-cache';

@@ -120,7 +120,9 @@ export function readSessionCheckpoint(value: unknown): SessionCheckpoint {
   );
 }
 
-/** The last `depth` entries that an agent wrote, that are about it as a child, or that delegate to it by its exact id. */
+/**
+ * The last `depth` entries that an agent wrote, that are about it as a child, or that delegate to it by its exact id.
+ */
 export function tailOf(
   entries: readonly TranscriptEvent[],
   agentId: string,

@@ -25,7 +25,7 @@ const APPROACHING = 0.8;
 export interface SessionCheckpointOptions {
   /** The most transcript entries that an agent is shown again. Default: 50. */
   transcriptReplayDepth?: number;
-  /** What has to be reached before the session may end. Default: nothing. */
+  /** What must be reached before the session may end. Default: nothing. */
   minimum?: { minutes?: number; usd?: number; rounds?: number };
   /** What the agent has learned. Default: the files of its scratchpad, each after its name. */
   expertiseSnapshot?: string;
@@ -35,8 +35,8 @@ export interface SessionCheckpointOptions {
  * Converts a checkpoint to a session-checkpoint record. Spent budget and rounds continue over a pause. Only active time
  * counts.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when the entries
- * begin in an earlier run: pass the result of `wholeCheckpoint`.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when the
+ * entries begin in an earlier run: pass the result of `wholeCheckpoint`.
  */
 export function sessionCheckpoint(
   checkpoint: Checkpoint,

@@ -43,8 +43,8 @@ export function endBreakpoints(): void {
 }
 
 /**
- * Waits here until the test releases the worker, if the harness named this point in `breakAt`. In any other process, and
- * for any other name, it returns at once. Put it into a tool to crash a worker at that line.
+ * Waits here until the test releases the worker, if the harness named this point in `breakAt`. In any other process,
+ * and for any other name, it returns at once. Put it into a tool to crash a worker at that line.
  *
  * @param detail - a text for the test that waits for this point.
  */

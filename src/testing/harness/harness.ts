@@ -26,7 +26,9 @@ import {
 import { scriptedAgents } from './scripted-agents.ts';
 import { startWorkerProcess, type WorkerProcess } from './worker-process.ts';
 
-/** How long {@link Harness.until} pauses between two checks, in milliseconds. The pauses grow, because each check costs. */
+/**
+ * How long {@link Harness.until} pauses between two checks, in milliseconds. The pauses grow, because each check costs.
+ */
 const PAUSE_MS = { first: 10, growth: 1.3, most: 250 };
 
 /** Options of {@link createHarness}. */

@@ -1,6 +1,6 @@
 /**
- * A worker process. A harness starts it with one argument: a {@link WorkerConfig} as JSON. It ends with its parent, and at
- * SIGTERM after the calls in flight.
+ * A worker process. A harness starts it with one argument: a {@link WorkerConfig} as JSON. It ends with its parent, and
+ * at SIGTERM after the calls in flight.
  */
 
 import {

@@ -1,11 +1,11 @@
 /**
- * A scripted model as a process of its own:
+ * A scripted model as a separate process:
  *
  *     tsx main.ts --script ./script.ts [--port 0] [--host 127.0.0.1] [--record calls.jsonl] [--lenient] [--with-stdin]
  *
- * The script module exports `script`, a `Script`. When the endpoint is ready, one JSON line `{ url, port, pid }` goes to
- * stdout. `--lenient` turns off the checks of the transcript. With `--with-stdin` the process ends when its stdin ends, so
- * that it never outlives its parent.
+ * The script module exports `script`, a `Script`. When the endpoint is ready, one JSON line `{ url, port, pid }` goes
+ * to stdout. `--lenient` turns off the checks of the transcript. With `--with-stdin` the process ends when its stdin
+ * ends, so that it never outlives its parent.
  */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';

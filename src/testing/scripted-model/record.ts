@@ -45,8 +45,8 @@ export function openRecordFile(path: string): RecordFile {
 }
 
 /**
- * Reads a record file, oldest line first. A missing file counts as empty. Safe while the endpoint writes: an incomplete last
- * line is left out. Lines with `outcome === 'reply'` are the calls that were paid for.
+ * Reads a record file, oldest line first. A missing file counts as empty. Safe while the endpoint writes: an incomplete
+ * last line is left out. Lines with `outcome === 'reply'` are the calls that were paid for.
  */
 export function readRecordFile(path: string): RecordLine[] {
   if (!existsSync(path)) return [];

@@ -45,9 +45,9 @@ export type ParsedRequest =
   | { ok: false; message: string };
 
 /**
- * Parses the body of a chat completion. With `strict` it also checks what OpenAI checks: every tool call is answered right
- * after it, every tool message answers a call, and reasoning models get no option that they refuse. A test must not pass
- * with a request that a real provider refuses.
+ * Parses the body of a chat completion. With `strict` it also checks what OpenAI checks: every tool call is answered
+ * right after it, every tool message answers a call, and reasoning models get no option that they refuse. A test must
+ * not pass with a request that a real provider refuses.
  */
 export function parseRequest(
   text: string,

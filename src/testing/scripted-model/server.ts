@@ -29,8 +29,8 @@ export interface ScriptedModelOptions {
   /** JSONL file to which each call is appended ({@link RecordLine}), synced before the answer begins. */
   readonly recordFile?: string;
   /**
-   * Refuse (400) what OpenAI refuses: a tool call without its result, `max_tokens` or a temperature for a model with the
-   * name of a reasoning model (o3, gpt-5). Default: true.
+   * Refuse (400) what OpenAI refuses: a tool call without its result, `max_tokens` or a temperature for a model with
+   * the name of a reasoning model (o3, gpt-5). Default: true.
    */
   readonly strict?: boolean;
 }

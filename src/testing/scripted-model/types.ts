@@ -60,8 +60,8 @@ export interface ScriptedRequest {
   readonly stepInTurn: number;
   /**
    * How often the same model was asked with exactly these messages before: 0 the first time. Only this field depends on
-   * the past (with a `recordFile` it survives a restart of the endpoint). Use it for passing faults, such as "429 twice,
-   * then the reply".
+   * the past (with a `recordFile` it survives a restart of the endpoint). Use it for passing faults, such as "429
+   * twice, then the reply".
    */
   readonly repeat: number;
 }
@@ -113,8 +113,8 @@ export interface InterruptedFault {
   /** The reply that is interrupted. */
   readonly reply?: Reply;
   /**
-   * After how many pieces of the reply the fault happens (at most all of them). Without streaming there are no pieces: 0
-   * is before the status line, any other number is in the middle of the body.
+   * After how many pieces of the reply the fault happens (at most all of them). Without streaming there are no pieces:
+   * 0 is before the status line, any other number is in the middle of the body.
    */
   readonly afterChunks?: number;
 }
