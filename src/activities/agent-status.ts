@@ -1,17 +1,17 @@
-/** The built-in tools with which a model asks about its agents in the background, and stops them. */
+/** The built-in tools with which a model checks on its background agents and stops them. */
 import { Context } from '@temporalio/activity';
 import * as z from 'zod';
 import { agentStop, type DefinedTool, defineTool } from '../agent/index.ts';
 import { readBackground } from '../history/index.ts';
 
-/** Characters of an agent's last text: where one is asked about, and where all are. */
+/** How many characters of an agent's last text are shown: when the model asks about one agent, and about all. */
 const TEXT = { one: 4_000, each: 400 } as const;
 
 const inputSchema = z.object({
   session: z.string().optional().describe('As in the result of the call that started it. Without it: all'),
 });
 
-/** The tools of an agent that has others in the background. */
+/** The tools for an agent that has background agents. */
 export function backgroundTools(): Readonly<Record<string, DefinedTool>> {
   const status = defineTool({
     description:

@@ -4,8 +4,8 @@ import type { AsideQuestion } from '../contract/model-call.ts';
 import { isMain } from '../contract/view.ts';
 
 /**
- * The view, what became of its open calls so far, the side questions since, and the new one. Providers refuse a prompt with a
- * call that has no result.
+ * Builds the prompt of a side question: the view, the results of its open calls so far, earlier side questions, the new
+ * one. Every open call needs a result: providers refuse a prompt in which a call has none.
  */
 export function asidePrompt(
   view: readonly Message[],

@@ -1,10 +1,10 @@
-/** Compacting a prompt: which messages a summary stands for, and the summary. */
+/** Compacts a prompt: chooses the messages that a summary replaces, and gets the summary. */
 import { type AgentRuntime, chooseCompaction } from '../agent/index.ts';
 import { type Message, textsOf } from '../contract/messages.ts';
 import type { Compacted, CompactInput, ModelResult } from '../contract/model-call.ts';
 import { bytesOf, cutOf, pinnedBlocks, promptBytes, SUMMARY_REQUEST, wordsIn } from '../contract/view.ts';
 
-/** A new summary stands for a tenth of the view at least, beside the summary before it. */
+/** A compaction must replace at least this fraction (one tenth) of the view's bytes, earlier summaries not counted. */
 const LEAST_SHARE = 10;
 const REQUEST: Message = {
   id: '',
@@ -14,10 +14,10 @@ const REQUEST: Message = {
 };
 
 /**
- * Summarizes the older messages of a view. The model is asked with the beginning of the prompt as it is, so that the provider
- * has it in its cache.
+ * Summarizes the older messages of a view. The request starts with the unchanged beginning of the prompt, so that the
+ * provider finds it in its cache.
  *
- * @param base - index in the session of the first of `messages`
+ * @param base - index of `messages[0]` in the session
  */
 export async function compact(
   ask: (messages: readonly Message[]) => Promise<ModelResult>,
@@ -71,7 +71,7 @@ export async function compact(
   }
 }
 
-/** Where to cut a view, or `null` when too little of it is new to a summary: it would be no shorter. */
+/** Where to cut a view, or `null` when too few of its messages are not summarized yet: a summary would save nothing. */
 function gainfulCut(view: readonly Message[], keep: number): number | null {
   const cut = cutOf(view, keep) ?? 0;
   const fresh = view.slice(0, cut).filter(({ summary, pinned }) => summary === undefined && pinned !== true);
@@ -90,7 +90,7 @@ export function largest(view: readonly Message[]): string {
   return `the largest message is ${id} with ${bytes} bytes, the prompt's messages have ${bytesOf(view)}${kept}`;
 }
 
-/** What people said that a summary must not change: their first words, and the message that is being answered. */
+/** User text that a compaction keeps word for word: the first message, the one being answered, and pinned messages. */
 function wordsFor(
   view: readonly Message[],
   cut: number,
@@ -114,7 +114,7 @@ function wordsFor(
   };
 }
 
-/** Nothing of a pinned message: it stays by itself. */
+/** The text of a message. Empty for a pinned message, which is kept anyway. */
 function wordsOf(message: Message | undefined): string {
   if (message?.pinned === true) return '';
   return message === undefined ? '' : textsOf(message).join('\n');

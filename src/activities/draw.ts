@@ -1,4 +1,4 @@
-/** Draws from a pool of money, for a session, and gives back. */
+/** Draws money for a session from a pool, and gives money back. */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { DrawInput, DrawResult } from '../contract/activities.ts';
 import { isPerdureError } from '../contract/errors.ts';
@@ -15,12 +15,12 @@ import { findExecution } from '../temporal/executions.ts';
 import { updatePool } from '../temporal/pool-update.ts';
 import { beating } from './heartbeats.ts';
 
-/** How long the pool may take, in milliseconds. Temporal repeats the attempt: the request has a number. */
+/** How long the pool may take to answer, in milliseconds. Then Temporal retries, safely: the request has a number. */
 const ANSWER_MS = 10_000;
 
 /**
- * The `draw` activity: one update of the pool. When the pool refuses because others hold what they have not spent, it looks
- * which of them were ended from outside, takes back what those held, and asks again.
+ * The `draw` activity: sends one update to the pool. If the pool refuses because other sessions hold unspent money, the
+ * activity reports those that have ended to the pool, which frees their money, and asks again.
  */
 export async function runDraw({ pool, ...input }: DrawInput): Promise<DrawResult> {
   return beating(async ({ client, info }) => {
@@ -29,7 +29,7 @@ export async function runDraw({ pool, ...input }: DrawInput): Promise<DrawResult
     const within = <T>(ask: () => Promise<T>): Promise<T> => client.withDeadline(Date.now() + ANSWER_MS, ask);
     const tell = <T>(name: string, input: object): Promise<T> =>
       within(() => handle.executeUpdate<T, [object]>(name, { args: [input] }));
-    // A session that tells its caps makes the pool.
+    // A request with caps creates the pool if there is none.
     const draw = (request: DrawRequest): Promise<DrawAnswer> =>
       request.caps === undefined
         ? tell(POOL_UPDATE.draw, request)
@@ -52,7 +52,7 @@ export async function runDraw({ pool, ...input }: DrawInput): Promise<DrawResult
   });
 }
 
-/** Those of the sessions that do not run any more, with what they have spent. */
+/** The sessions that no longer run, with what they have spent. */
 async function endedOf(client: Client, holders: readonly HeldBy[]): Promise<PoolClosedInput[]> {
   const looks = holders.map(async (holder): Promise<PoolClosedInput[]> => {
     const execution = await findExecution(client, holder.sessionId);
@@ -61,7 +61,7 @@ async function endedOf(client: Client, holders: readonly HeldBy[]): Promise<Pool
     try {
       return [{ ...holder, spent: await spentOfEnded(client, holder.sessionId, execution.runId) }];
     } catch (error) {
-      // What nobody can read stays held.
+      // If nobody can read the history, the money stays held.
       if (isPerdureError(error, 'CHECKPOINT_CORRUPTION')) return [];
       throw error;
     }

@@ -1,4 +1,4 @@
-/** What earlier runs have done, if somebody reset the session with Temporal's own means. */
+/** Finds what earlier runs have done, if somebody reset the session with Temporal's own reset. */
 import type { Context } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';
 import type { ToolInput, ToolResult } from '../contract/activities.ts';
@@ -13,8 +13,8 @@ import { wholeState } from '../temporal/past.ts';
 const earlier = new LRUCache<string, ToolCall[]>({ max: 1_000 });
 
 /**
- * What earlier runs have recorded about a mutation that this run is about to make, or `null` if it may run. A run that
- * was not reset costs one small request, once.
+ * What earlier runs have recorded about a mutation that this run is about to make, or `null` if it may run. For a run
+ * that was not reset, this takes one small request, once.
  *
  * @throws Temporal's `ServiceError` when a history cannot be read now. The caller must not run the call then.
  */
@@ -24,7 +24,7 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
     calls = await leftCalls(context);
   } catch (error) {
     if (!isGone(error)) throw error;
-    // A second dispatch follows an *absent* about this key, from verify or a person.
+    // Before a later dispatch, verify or a person has already said *absent* about this key.
     if (input.dispatchNo > 1) return null;
     return {
       kind: 'unknown',
@@ -34,7 +34,7 @@ export async function doneBefore(context: Context, input: ToolInput): Promise<To
   return leftAnswer(calls, input);
 }
 
-/** What runs that a reset has left say of a mutation that is about to run, or `null` if it may run. */
+/** What runs abandoned by a reset have recorded about a mutation, or `null` if it may run. */
 export function leftAnswer(
   calls: readonly ToolCall[],
   input: Pick<ToolInput, 'tool' | 'idempotencyKey' | 'dispatchNo'>,
@@ -49,7 +49,7 @@ export function leftAnswer(
     return { kind: 'output', output: content, ...defined({ value }) };
   }
   for (const call of equal) {
-    // Dispatches that are recorded as absent do not count, and this dispatch is later than they are.
+    // A dispatch with a lower number was recorded as absent: only then does the session dispatch again.
     const open = call.dispatches.find(({ no, outcome }) => no >= input.dispatchNo && outcome !== 'absent');
     if (open !== undefined) {
       return {
@@ -61,7 +61,7 @@ export function leftAnswer(
   return null;
 }
 
-/** The mutations of the runs that this one was reset from, and of those that went on from them. */
+/** The dispatched mutations of the runs that this run was reset from, and of their continuations. */
 export async function leftCalls(context: Context): Promise<readonly ToolCall[]> {
   const { workflowId = '', runId = '' } = context.info.workflowExecution ?? {};
   const known = earlier.get(runId);
@@ -73,7 +73,7 @@ export async function leftCalls(context: Context): Promise<readonly ToolCall[]> 
   return calls;
 }
 
-/** Whether a history can never be read: it is gone, or does not fold. */
+/** Whether the error is permanent: the history is gone, or does not fold. */
 function isGone(error: unknown): boolean {
   return isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isNotFound(error);
 }
@@ -81,24 +81,24 @@ function isGone(error: unknown): boolean {
 /**
  * The result of an activity whose history or piece is gone, and stays gone.
  *
- * @throws any other error: Temporal repeats the attempt when the server cannot be reached
+ * @throws any other error, so that Temporal retries when the server cannot be reached
  */
 export function unavailable(error: unknown): { kind: 'unavailable'; message: string } {
   if (!isGone(error)) throw error;
   return { kind: 'unavailable', message: messageOf(error) };
 }
 
-/** A run that was reset starts with the history of another run. */
+/** Whether a reset made this run. Such a run starts with a copy of another run's history. */
 async function wasReset({ client }: Context, workflowId: string, runId: string): Promise<boolean> {
   const start = await readStart(client, { workflowId, runId });
   return start?.workflowExecutionStartedEventAttributes?.originalExecutionRunId !== runId;
 }
 
-/** The mutations of the runs that this one was reset from, directly or in several steps. */
+/** Reads the mutations that {@link leftCalls} returns. Resets may have followed each other. */
 async function dispatched({ client }: Context, workflowId: string, runId: string): Promise<ToolCall[]> {
   const calls: ToolCall[] = [];
   const seen = new Set([runId]);
-  // The loop also visits what is added to the set meanwhile.
+  // The loop also visits runs that are added to the set meanwhile.
   for (const run of seen) {
     const pages = readPages(client, { workflowId, runId: run });
     const noting = (async function* () {

@@ -4,15 +4,15 @@ import { isNotFound } from '../temporal/index.ts';
 import { encodeDetails, type HeartbeatAnswer, recordHeartbeat } from './heartbeats.ts';
 import { type Instant, instant } from './issued-calls.ts';
 
-/** How long an answer of the server about a call is trusted, in milliseconds. */
+/** How long the server's answer about a call is trusted, in milliseconds. */
 const FRESH_MS = 100;
 
 /**
  * Checks whether a call still belongs to this worker: it asks the server, or knows because this process has just issued
  * the call.
  *
- * The answer is a lease. Without a heartbeat for the heartbeat time-out, the server gives the call to another worker. So
- * a worker that could not reach the server for that long must stop by itself: {@link held}.
+ * The answer is a lease. Without a heartbeat for the heartbeat time-out, the server gives the call to another worker.
+ * So a worker that could not reach the server for that long must stop by itself: {@link held}.
  */
 export class Fence {
   readonly #context: Context;
@@ -25,7 +25,7 @@ export class Fence {
 
   /**
    * @param issued - when this process issued the call, if it did. The server scheduled the call after that, so no other
-   * worker can have it before a heartbeat is missed. This is as good as an answer of the server at that moment.
+   * worker can have it before a heartbeat is missed. This is as good as the server's answer at that moment.
    * @param details - the heartbeat details to send with each question.
    */
   constructor(
@@ -43,11 +43,12 @@ export class Fence {
   }
 
   /**
-   * Resolves while the call is ours. An answer is trusted for {@link FRESH_MS}, far less than the server waits before it
-   * gives a call to another worker.
+   * Resolves while the call is ours. An answer is trusted for {@link FRESH_MS}, far less than the server waits before
+   * it gives a call to another worker.
    *
    * @param stop - what else ends the attempt. Default: its cancellation.
-   * @throws PerdureError `FENCED` when it was cancelled, paused, timed out, or given to another worker.
+   * @throws PerdureError `FENCED` when the call was cancelled, paused, timed out or given to another worker, and when
+   * the server does not answer.
    */
   async pass(stop: AbortSignal = this.#context.cancellationSignal): Promise<void> {
     if (this.#context.cancellationSignal.aborted) throw fenced('the call was cancelled');
@@ -78,7 +79,7 @@ export class Fence {
    * @throws PerdureError `FENCED`, as {@link pass} does.
    */
   async passOnceOld(): Promise<void> {
-    // Half of it, because the clocks of worker and server may differ by the other half.
+    // The other half of the time-out allows for a difference between the clocks of worker and server.
     const age = Math.abs(Date.now() - this.#context.info.currentAttemptScheduledTimestampMs);
     if (age > this.#heartbeatMs / 2) await this.pass();
   }

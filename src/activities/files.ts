@@ -1,4 +1,4 @@
-/** Files of messages and results: stored when they come in, read when the model is asked. */
+/** Files of messages and results: stored when they arrive, read for a model request. */
 import type { LanguageModelV3FilePart, LanguageModelV3TextPart } from '@ai-sdk/provider';
 import type { Context } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';
@@ -14,7 +14,7 @@ export type Files = ReadonlyMap<string, Uint8Array | null>;
 
 export const NO_FILES: Files = new Map();
 
-/** Files that are in each prompt of a session. */
+/** A cache: a session sends the same files in every prompt. */
 const recent = new LRUCache<string, Uint8Array>({
   maxSize: 64_000_000,
   sizeCalculation: ({ length }) => length + 1,
@@ -73,7 +73,7 @@ function digestsOf(block: Message['blocks'][number]): readonly string[] {
   return partsOf(block.model_output).flatMap((part) => refOf(part)?.digest ?? []);
 }
 
-/** A file as a part of a prompt; a text in its place when it is gone. */
+/** Converts a file to a part of a prompt. A file that is gone becomes a text that says so. */
 export function filePart(
   { media_type: mediaType, filename, value, url, metadata }: FileBlock,
   files: Files,
@@ -98,7 +98,7 @@ function gone(filename: string | undefined, mediaType: string, digest = ''): str
 /** Kinds of parts of a tool's output that hold a file as base64. `media` is the AI SDK's former name. */
 const DATA: ReadonlySet<unknown> = new Set(['file-data', 'image-data', 'media']);
 
-/** A result of `toModelOutput` with its files stored. One that cannot be stored is a text that says so. */
+/** Stores the files in a result of `toModelOutput`. A file that cannot be stored becomes a text that says so. */
 export async function storedFiles(output: JsonObject, storing: Storing): Promise<JsonObject> {
   if (output['type'] !== 'content') return output;
   const parts: JsonValue[] = [];
@@ -119,7 +119,7 @@ export async function storedFiles(output: JsonObject, storing: Storing): Promise
   return { ...output, value: parts };
 }
 
-/** A recorded result of `toModelOutput` with the files that it refers to. */
+/** Puts the stored files back into a recorded result of `toModelOutput`. */
 export function withFiles(output: JsonObject, files: Files): JsonObject {
   if (output['type'] !== 'content') return output;
   const parts = partsOf(output).map((part): JsonObject => {

@@ -1,5 +1,5 @@
 /**
- * The effects of scope `global`: one execution in all sessions, because Temporal's workflow ids are unique.
+ * Effects of scope `global`: each runs once across all sessions, because Temporal's workflow ids are unique.
  *
  * The effect has its own workflow, in which the call runs like any mutation. A session's call attaches to it and waits.
  * The effect signals the session when there is news. The session does not trust the signal: it reads the outcome from
@@ -43,8 +43,8 @@ interface Found {
 }
 
 /**
- * The `attach` activity: finds the effect of a call, or starts it, and returns its outcome if there is one. Otherwise it
- * registers the session with the effect, which will signal it. Temporal may retry it safely.
+ * The `attach` activity: finds the effect of a call, or starts it, and returns its outcome if there is one. Otherwise
+ * it registers the session with the effect, which will signal it. Temporal may retry it safely.
  */
 export async function runAttach(
   find: FindAgent,
@@ -58,7 +58,7 @@ export async function runAttach(
       child === undefined
         ? await attach(context, { find, searchAttributes, input })
         : await attachChild(context, { find, searchAttributes, input }, child);
-    // The effect may be deleted before the session. Temporal repeats the attempt when the store cannot be used.
+    // The effect may be deleted before the session, so both own the value. Temporal retries if the store fails.
     if (result.kind === 'output' && result.value !== undefined && values !== undefined) {
       const sessionId = context.info.workflowExecution?.workflowId ?? '';
       await new Values(values, context.client).share(result.value.digest, sessionId);
@@ -99,7 +99,7 @@ async function attach(context: Context, { find, searchAttributes, input }: Attac
     searchAttributes: [...(await searchAttributes())],
     ...(doubt === undefined ? {} : { doubt }),
   };
-  // Its tool gets the context of the session that asks first.
+  // The effect's tool gets the context of the session that asks first.
   const asked = defined({ context: input.start.context });
   try {
     await client.workflow.signalWithStart(WORKFLOW.session, {
@@ -120,8 +120,8 @@ async function attach(context: Context, { find, searchAttributes, input }: Attac
 }
 
 /**
- * The `report` activity: signals the sessions whose calls wait for the effect, or for this sub-agent. A session that has
- * ended needs no signal. A session that misses it checks by itself later.
+ * The `report` activity: signals the sessions whose calls wait for the effect, or for this sub-agent. A session that
+ * has ended needs no signal. A session that misses it checks by itself later.
  */
 export async function runReport({
   waiters,
@@ -174,7 +174,7 @@ function answers({ running, record }: Found, waiter: WaiterInput): boolean {
   const { call, effect } = record;
   if (isWaiter(effect, waiter)) return true;
   if (!isKept(call)) return false;
-  // An ended workflow does not undo its effect.
+  // A closed workflow does not undo its effect: the outcome stays valid until its time to live is over.
   return running || Date.now() < Date.parse(call.completedAt ?? '') + effect.ttlMs;
 }
 
@@ -191,7 +191,7 @@ function isWaiter({ waiters }: EffectRecord, { sessionId, callId }: WaiterInput)
 function doubtOf({ end, record }: Found, id: string): string | undefined {
   if (record === null) return undefined;
   const { status, dispatches } = record.call;
-  // Its time to live is over.
+  // The outcome is known, and its time to live is over.
   if (isFinal(record.call)) return undefined;
   const began = dispatches.some(({ outcome }) => outcome !== 'absent');
   // An effect can be in doubt from its start, without a dispatch in this run.
@@ -213,7 +213,7 @@ function soon(message: string): ApplicationFailure {
   return ApplicationFailure.create({ message, type: 'EffectChanges', nextRetryDelay: SOON_MS });
 }
 
-/** Another workflow has the id. A forged effect is refused by its worker at its first task. */
+/** The result when another workflow has the id. A forged effect is refused by its worker at its first task. */
 function foreign({ info }: Context, id: string): AttachResult {
   const message = `workflow ${id} has the id of this call's global effect, but is another workflow. Terminate it`;
   if (info.attempt < FOREIGN_ATTEMPTS) throw soon(message);

@@ -22,7 +22,7 @@ export async function encodeDetails({ client, info }: Context, details: unknown)
   return (await encodeToPayloadsWithContext(loadedDataConverter, context, [details])) ?? [];
 }
 
-/** What the server says of an activity that sends a heartbeat. */
+/** The server's answer to a heartbeat. */
 export interface HeartbeatAnswer {
   cancelRequested?: boolean | null;
   activityPaused?: boolean | null;

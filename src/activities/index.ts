@@ -37,15 +37,15 @@ export interface ActivityOptions {
   memory: TranscriptMemory;
   /** The mutating calls that the worker's workflows have issued. */
   issued: IssuedCalls;
-  /** What the worker's workflows have handed over to be stored. */
+  /** The pasts that the worker's workflows have handed over to be stored. */
   handed: HandedPasts;
   /** Called with the activity's task token in base64 when the tool of a mutation begins, or a model is asked. */
   began: (taskToken: string) => void;
-  /** The search attributes of ours that the server knows. */
+  /** Our search attributes that are registered at the server. */
   searchAttributes: () => Promise<readonly string[]>;
-  /** Where values go that are too large for the history. */
+  /** Stores the values that are too large for the history. */
   values: ValueStore | undefined;
-  /** Carries what the models say to streams in other processes. */
+  /** Carries live text of the models to streams in other processes. */
   live: LiveChannel | undefined;
   /** The rate limits of providers' keys. */
   rates: RateGate | undefined;

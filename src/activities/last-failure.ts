@@ -1,15 +1,15 @@
-/** How the previous attempt of an activity ended, and when there should not be another one. */
+/** How the previous attempt of an activity ended, and when Temporal must stop retrying. */
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { isPerdureError } from '../contract/errors.ts';
 import { UNKNOWN_KEY } from '../contract/failure.ts';
 import { activityContext, failureMessage } from '../temporal/payloads.ts';
 
-/** The type of a failure that ends when a store of values can be used again. */
+/** The failure type of an attempt that could not use the store of values. Retries succeed once the store is back. */
 const NO_STORE = 'ValuesUnavailable';
 
 interface LastFailure {
-  /** Absent for a time-out, and for a worker that was lost. */
+  /** Absent for a time-out or a lost worker. */
   type?: string;
   message: string;
 }
@@ -32,9 +32,9 @@ export async function lastFailure({ client, info }: Context): Promise<LastFailur
 }
 
 /**
- * One attempt of an activity that Temporal repeats without end. A missing key and a store of values that is down may last as
- * long as they like: `perdure show` tells of them meanwhile. Anything else ends the activity after `most` attempts, also
- * the loss of its workers.
+ * Runs one attempt of an activity that Temporal retries without limit. While a key is missing or the store of values is
+ * down, retries go on, and `perdure show` reports why. Any other failure, also the loss of a worker, ends the activity
+ * after `most` attempts.
  */
 export async function attempted<T>(context: Context, run: () => Promise<T>, most = 5): Promise<T> {
   const { attempt } = context.info;

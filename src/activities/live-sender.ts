@@ -1,4 +1,4 @@
-/** The details of the heartbeats of reads and model calls. */
+/** Sends the live text of model calls, and reads the heartbeat details of reads and model calls. */
 import { Context } from '@temporalio/activity';
 import {
   type LiveChannel,
@@ -11,12 +11,12 @@ import type { ReadEnd } from '../contract/model-call.ts';
 import { LiveSource } from '../temporal/live-channel.ts';
 import { liveCoding } from '../temporal/payloads.ts';
 
-/** How often live text is sent, in milliseconds. */
+/** How often a heartbeat sends live text, in milliseconds. */
 const LIVE_MS = 250;
 
 /**
- * The last heartbeat of the previous attempt. Temporal forgets it if this attempt dies without a heartbeat, so the
- * results are sent again at once.
+ * The last heartbeat details of the previous attempt. Temporal would forget them if this attempt died without a
+ * heartbeat, so the results of reads are sent again at once.
  */
 export function detailsBefore(context: Context): Partial<LiveText> {
   const { info } = context;
@@ -29,18 +29,18 @@ export function detailsBefore(context: Context): Partial<LiveText> {
   return before;
 }
 
-/** Where a model call says its answer. */
+/** Where a model call sends its live text. */
 export interface LiveOutlet {
-  /** Streams of this process, and what the channel reaches. */
+  /** Writers to the streams of this process, and to the channel. */
   writers: readonly LiveWriter[];
-  /** Whether streams elsewhere read heartbeats, for there is no channel. */
+  /** Whether streams of other processes read heartbeats, because there is no channel. */
   byHeartbeats: boolean;
 }
 
-/** Nobody hears it. */
+/** Sends live text nowhere. */
 export const SILENT: LiveOutlet = { writers: [], byHeartbeats: false };
 
-/** Runs a model call. Streams of this process hear it at once and read no heartbeats of it. */
+/** Runs a model call. Streams of this process get its live text at once, and do not read its heartbeats. */
 export async function liveHere<T>(
   channel: LiveChannel | undefined,
   run: (outlet: LiveOutlet) => Promise<T>,
@@ -59,9 +59,9 @@ export async function liveHere<T>(
 }
 
 /**
- * Tells what the model says: at once to streams of this process and to the channel. Without a channel, streams elsewhere read
- * heartbeats. Those are sent through the whole call, with a channel seldom and without text: each counts as an action of
- * Temporal Cloud. A failed one never fails the call.
+ * Sends the live text of a model at once to the streams of this process and to the channel. Without a channel, streams
+ * of other processes read it from heartbeats. With a channel, heartbeats are rare and carry no text, because each
+ * counts as an action of Temporal Cloud. A failed heartbeat never fails the call.
  */
 export class LiveSender {
   #text = '';
@@ -87,7 +87,7 @@ export class LiveSender {
     this.#signs = setInterval(() => this.#send(), (context.info.heartbeatTimeoutMs ?? 10_000) / 4);
   }
 
-  /** A model is asked: what another has said before is void. */
+  /** Begins a request to a model. Text of an earlier request is void. */
   begin(): void {
     this.#text = '';
     this.#sent = -1;

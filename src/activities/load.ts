@@ -20,13 +20,13 @@ import { attempted } from './last-failure.ts';
 /** Characters of one part: at most three bytes each, under Temporal's limit for a payload. */
 const PART = 500_000;
 
-/** What was read for one part, or for one portion of effects, serves the next ones. */
+/** A cache: the next parts of a checkpoint, and the next portions of effects, come from the same text. */
 const texts = new LRUCache<string, string>({
   maxSize: 64_000_000,
   sizeCalculation: ({ length }) => length + 1,
 });
 
-/** Effects that a session undoes before it asks for more, and their bytes of JSON. */
+/** The largest portion of effects that a session gets at once to undo: their number, and their bytes of JSON. */
 const EFFECTS = { count: 50, bytes: 400_000 } as const;
 
 /** Reads a part of a checkpoint, or effects of earlier runs. The result says if these are missing or cannot be read. */
@@ -37,7 +37,7 @@ export function runLoad(
   return beating((context) => attempted(context, () => load(context, values, input)));
 }
 
-/** The last effects before `end`. */
+/** The last effects before the index `end`. */
 async function effects(client: Client, { sessionId, past, end }: LoadEffectsInput): Promise<LoadResult> {
   const key = JSON.stringify([client.options.namespace, sessionId, past]);
   const text = texts.get(key) ?? JSON.stringify(await earlierEffects(client, sessionId, past));
@@ -61,7 +61,7 @@ async function load(
     if (input.kind === 'undo') return await effects(context.client, input);
     const { kind, sessionId, runId, eventId, leaves, archived, undo = false } = input;
     const { namespace } = context.client.options;
-    // What is loaded names pieces of the session that loads it.
+    // The loaded state names copies of pieces that belong to the loading session.
     const owner = context.info.workflowExecution?.workflowId ?? '';
     const of = [namespace, owner, sessionId, kind, runId, eventId, leaves ?? '', archived?.key ?? '', undo];
     const key = JSON.stringify(of);
@@ -112,7 +112,7 @@ async function read(
   let after: Loaded['after'] = null;
   if (kind === 'rewind') {
     last ??= input.leaves === undefined || input.leaves === runId ? branch : await leftState(client, input);
-    // Without it, effects after the checkpoint would happen again.
+    // Without the last state, effects after the checkpoint would happen again.
     if (last === null) return undefined;
     const whole = await wholeState(client, last);
     const left = branch === last ? whole : branch && (await wholeState(client, branch));
@@ -123,7 +123,7 @@ async function read(
   if (kind === 'fork' && values !== undefined)
     await new Values(values, client).shareAll(sessionId, info.workflowExecution?.workflowId ?? '');
   if (state.past !== undefined) {
-    // The session gets copies: those of the other one may be removed.
+    // The loading session gets copies, because the pieces of the other session may be removed.
     const owner = { sessionId: info.workflowExecution?.workflowId ?? '', taskQueue: info.taskQueue };
     state.past.newest = await copyPieces(client, owner, sessionId, state.past);
   }
@@ -139,7 +139,7 @@ async function lastState(
   return (await foldHistory(pages, client.options, { runId, onTask })).state;
 }
 
-/** The error for a checkpoint from before a fork or rewind had loaded its past: it holds no transcript. */
+/** The error for a checkpoint of a fork or rewind that had not loaded its past yet: it holds no transcript. */
 function notBegun({ sessionId, origin }: SessionState): PerdureError {
   const from =
     origin === null

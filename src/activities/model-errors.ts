@@ -6,15 +6,15 @@ import { defined } from '../contract/json.ts';
 export interface RequestFailure {
   kind: 'down' | 'rejected' | 'invalid_response' | 'interrupted' | 'context_window';
   message: string;
-  /** Whether the provider may have billed it. Then it is charged, and a retry needs a new reserve. */
+  /** Whether the provider may have billed the request. Then it is charged, and a retry needs a new reserve. */
   billed: boolean;
   /** How long the provider asks us to wait, in milliseconds. */
   retryAfterMs?: number;
-  /** A limit of the provider's refused it. */
+  /** The provider refused the request because of a rate limit. */
   limited?: true;
 }
 
-/** Errors of Node's and undici's sockets that come before a request was sent. */
+/** Socket errors of Node and undici that occur before the request is sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -31,8 +31,8 @@ const TOO_MANY = 429;
 const TIMED_OUT = new Set([408, 504, 522, 524]);
 
 /**
- * What providers say of a prompt that is larger than the model's context window. Their status codes differ, and only OpenAI
- * has a code for it.
+ * What providers say of a prompt that is larger than the model's context window. Their status codes differ, and only
+ * OpenAI has a code for it.
  */
 const TOO_LONG = new RegExp(
   [
@@ -49,17 +49,17 @@ const TOO_LONG = new RegExp(
   'i',
 );
 
-/** The answer of a provider that an error stands for. The AI SDK's gateway wraps it. */
+/** The error with the provider's answer. The AI SDK's gateway wraps it in another error. */
 export function apiErrorOf(error: unknown): APICallError | undefined {
   if (APICallError.isInstance(error)) return error;
   return error instanceof Error && APICallError.isInstance(error.cause) ? error.cause : undefined;
 }
 
-/** Whether a provider refused a prompt as too large. A limit of tokens a minute is another thing: waiting helps. */
+/** Whether a provider refused a prompt as too large. A limit of tokens per minute does not count: waiting helps. */
 function isTooLong(error: unknown, message: string): boolean {
   const refused = apiErrorOf(error);
   if (refused?.statusCode === TOO_MANY) return false;
-  // A body may repeat the prompt, in which anybody may have written these words.
+  // The body may quote the prompt, which may contain these words. So only error codes are searched for in it.
   const code = /"(context_length_exceeded|request_too_large)"/.exec(refused?.responseBody ?? '')?.[1];
   return TOO_LONG.test(`${message} ${refused?.message ?? ''} ${codeOf(error) ?? ''} ${code ?? ''}`);
 }

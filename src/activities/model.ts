@@ -35,7 +35,7 @@ import type { TranscriptMemory } from './transcript-memory.ts';
 
 /** The type of failures after which Temporal may retry the attempt: none of its requests was billed. */
 const UNBILLED = 'ProviderUnavailable';
-/** The longest `retry-after` that an attempt waits for, in milliseconds. After a longer one the session waits visibly. */
+/** The longest `retry-after` that a retry waits for, in milliseconds. For a longer one, the session waits visibly. */
 const QUIET_MS = 60_000;
 
 /** Asks the models in order. {@link ModelResult} lists the outcomes. */
@@ -62,7 +62,7 @@ export async function runModel(
   const before = detailsBefore(context);
   const withReads = (result: ModelResult, reads: readonly ReadEnd[] = before.reads ?? []): ModelResult =>
     reads.length === 0 ? result : { ...result, reads: [...reads] };
-  // First: the previous worker's request may have been billed.
+  // Check this first: the previous worker's request may have been billed.
   if (context.info.attempt > 1 && before.stage !== 'reading') {
     const end = await lastAttempt(context);
     if (end === 'lost')
@@ -139,7 +139,7 @@ export async function runModel(
   }
 }
 
-/** A prompt that a model refuses as too large: the largest message is the first to look at. */
+/** Names the largest message when the model refuses the prompt as too large. */
 function named(result: ModelResult, view: readonly Message[]): ModelResult {
   if (result.kind !== 'failed' || result.failure !== 'context_window') return result;
   return { ...result, message: `${result.message}; ${largest(view)}` };
@@ -212,14 +212,14 @@ async function askInOrder(
         storing,
       });
     }
-    // A larger model would cost more for ever: the prompt is compacted first.
+    // Compact the prompt before another model is asked: a larger model would cost more from now on.
     if (result.failure.kind === 'context_window' && agent.manifest.contextWindow !== undefined)
       return failed('context_window', result.failure.message, 0);
     // Charge first what may have been billed. The next model needs a new reserve.
     if (result.failure.billed) return billedFailure(result, index);
     failures.push({ model: index, failure: result.failure });
     if (result.failure.limited === true && index === agent.models.length - 1) {
-      // The key rests: the session waits for its turn, and uses up no attempt.
+      // The provider's key is at its limit. Wait in the limiter's queue, which uses up no attempt.
       const next = await rates?.enter(context, input, request, UNBILLED);
       if (next?.kind === 'refused') return next.result;
       next?.end(null);

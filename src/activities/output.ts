@@ -5,12 +5,12 @@ import { type JsonValue, jsonSize, toJson } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import type { CheckedOutput } from '../contract/output.ts';
 
-/** The most characters of a problem that the model is told. */
+/** How many characters of a problem the model gets at most. */
 const PROBLEM_LENGTH = 2_000;
 /** A model may put its JSON into a block of Markdown. */
 const FENCED = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/;
 
-/** @param text - of an answer without calls */
+/** @param text - the text of an answer without calls */
 export async function checkOutput(
   { definition: { output } }: AgentRuntime,
   text: string,

@@ -1,4 +1,4 @@
-/** The transcript as a language model's prompt, and the manifest's tools as its tools. */
+/** Converts the transcript to a language model's prompt, and the manifest's tools to its tools. */
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message } from '@ai-sdk/provider';
 import { ANTHROPIC } from '../agent/index.ts';
 import { type JsonValue, sha256Hex } from '../contract/json.ts';
@@ -16,7 +16,8 @@ type Part<ROLE extends LanguageModelV3Message['role']> = Exclude<
  * Converts messages for the AI SDK's models. Metadata that providers need back becomes provider options. Empty messages
  * are left out, except the user's: the model answers the last message, so it must exist.
  *
- * A prompt that continues an earlier one converts only the new messages. The caller may change what it gets.
+ * For a prompt that continues an earlier one, only the new messages are converted. The caller may change the returned
+ * prompt.
  */
 export function toPrompt(messages: readonly Message[], files: Files = NO_FILES): LanguageModelV3Message[] {
   return conversionOf(messages).prompt(messages, files);
@@ -28,7 +29,7 @@ export function messagesWithFiles(messages: readonly Message[]): Message[] {
   return [...found, ...messages.slice(length).filter(hasStoredFiles)];
 }
 
-/** By the first message of a prompt, so that a conversion goes when the worker's transcript memory drops the messages. */
+/** Keyed by the prompt's first message, so a conversion is freed once the transcript memory drops the messages. */
 const conversions = new WeakMap<Message, Conversion>();
 
 function conversionOf(messages: readonly Message[]): Conversion {
@@ -43,9 +44,9 @@ function conversionOf(messages: readonly Message[]): Conversion {
 }
 
 /**
- * What the recorded messages of a prompt are converted to. Messages are never changed in place, so the same objects in the same
- * order have the same conversion. Messages without an id are not recorded yet, and are not kept. Neither are those with stored
- * files: a file can be removed.
+ * Caches the conversion of a prompt's recorded messages. Messages are never changed in place, so the same objects in
+ * the same order have the same conversion. Messages without an id are not recorded yet, so they are not cached. Neither
+ * are messages with stored files, because a file can be removed.
  */
 class Conversion {
   readonly #messages: Message[] = [];
@@ -64,7 +65,7 @@ class Conversion {
   extend(messages: readonly Message[]): void {
     for (const message of messages.slice(this.length)) {
       if (message.id === '') return;
-      // A message with files is converted too, though not kept: this gives the ids of its calls their place.
+      // Convert a message with files too, though it is not cached: its call ids must be shortened in their order.
       const converted = promptMessages(message, this.#idOf, NO_FILES);
       const stored = hasStoredFiles(message);
       if (stored) this.withFiles.push(message);
@@ -84,7 +85,7 @@ class Conversion {
   }
 }
 
-/** Middleware may change a prompt in place. */
+/** Copies a message, because middleware may change a prompt in place. */
 function copyOf<MESSAGE extends LanguageModelV3Message>(message: MESSAGE): MESSAGE {
   const { content } = message;
   return typeof content === 'string'
@@ -134,8 +135,8 @@ function isSaid(block: Block): boolean {
 }
 
 /**
- * Shortens the ids of a prompt's calls: Mistral accepts only nine letters and digits. An id is the same in each prompt of
- * a growing transcript, so that the provider's prompt cache stays useful.
+ * Shortens the ids of a prompt's calls: Mistral accepts only nine letters and digits. An id is the same in each prompt
+ * of a growing transcript, so that the provider's prompt cache stays useful.
  */
 function providerIds(): (id: string) => string {
   const known = new Map<string, string>();
@@ -184,7 +185,7 @@ function assistantPart(block: Block, idOf: (id: string) => string, files: Files)
   }
 }
 
-/** Providers refuse every later request with arguments that are not an object. The call's result says what was wrong. */
+/** Replaces arguments that are not an object: providers refuse them. The call's result says what was wrong. */
 function asInput(args: JsonValue): JsonValue {
   return typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
 }
@@ -204,20 +205,20 @@ function toolPart(block: Block, idOf: (id: string) => string, files: Files): Par
   return [{ type: 'tool-result', toolCallId: idOf(id), toolName, output }];
 }
 
-/** Whether an agent's provider options say how Anthropic caches. */
+/** Whether an agent's provider options configure Anthropic's cache. */
 export function setsOwnCache(options: Readonly<Record<string, object>> = {}): boolean {
   return 'cacheControl' in (options['anthropic'] ?? {});
 }
 
 /**
- * Marks for Anthropic, which caches a prompt only up to marked messages: the instructions with the tools, the end of the last
- * prompt, and the end of this one. Other providers find the equal beginning by themselves.
+ * Marks messages for Anthropic, which caches a prompt only up to a marked message: the instructions with the tools, the
+ * end of the last prompt, and the end of this prompt. Other providers find the common beginning by themselves.
  */
 export function withBreakpoints(
   prompt: readonly LanguageModelV3Message[],
   { provider, specificationVersion }: { provider: string; specificationVersion: string },
 ): LanguageModelV3Message[] {
-  // Clients of the former interface do not count cached tokens as input: a cap would not see them.
+  // Clients of specification v2 do not count cached tokens as input, so a cap would not see them.
   if (!ANTHROPIC.test(provider) || specificationVersion !== 'v3') return [...prompt];
   const marked = new Set([
     0,

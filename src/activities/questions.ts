@@ -5,7 +5,7 @@ import { isPerdureError } from '../contract/errors.ts';
 import { defined, jsonSize, toJson } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 
-/** The question that a tool has thrown, or `null` for another error. A question that is too large counts as another error. */
+/** The question that a tool has thrown, or `null` for any other error. Too large a question counts as another error. */
 export function questionIn(error: unknown): ToolQuestion | null {
   if (!isPerdureError(error, 'NOT_ATTEMPTED') || error.name !== 'QuestionError') return null;
   const { message: text, answer, state } = error as QuestionError;

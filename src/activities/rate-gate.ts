@@ -1,4 +1,4 @@
-/** Where the model requests of a worker wait for the rate limits of their providers' keys. */
+/** Holds the model requests of a worker back until the rate limits of their providers' keys allow them. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from '@temporalio/activity';
@@ -29,33 +29,33 @@ import type { RequestResult } from './reply-collector.ts';
 import type { AnswerHead } from './request-model.ts';
 import { TokenEstimate } from './token-estimate.ts';
 
-/** A worker tells a limiter its news this often at most, in milliseconds. The first news goes at once. */
+/** The shortest time between two updates from a worker to a limiter, in milliseconds. The first one goes at once. */
 const PACE_MS = 250;
 /** How long a limiter may take to answer. A grant that took longer than this is not used. */
 const ANSWER_MS = 8_000;
 /** Events in one run of a limiter. A worker without its state replays the run within {@link TASK_TIMEOUT}. */
 const RUN_EVENTS = 600;
-/** The pause after a 429 that names none, as a part of the window. */
+/** The pause after a 429 that names no delay, as a fraction of the window. */
 const BACK_OFF = 1 / 20;
 
 /** A request that a limit allows. */
 interface Slot {
-  /** The provider has answered: it has counted the request by now. */
+  /** Call this when the provider begins to answer: it has counted the request by then. */
   answered(): void;
-  /** What came first of its answer, which may say the provider's limits. */
+  /** Call this with the head of the answer, whose headers may name the provider's limits. */
   said(head: AnswerHead): void;
-  /** What it has used. Without a result it was not sent. */
+  /** Call this with the result, which says what the request has used. `null`: the request was not sent. */
   end(result: RequestResult | null): void;
 }
 
 export type Entry =
   | ({ kind: 'granted' } & Slot)
-  /** Why the model is not asked. */
+  /** `result` says why the model is not asked. */
   | { kind: 'refused'; result: ModelResult };
 
 type LimiterWorkflow = (input: RateLimiterInput) => Promise<void>;
 
-/** The limits of a worker, by the provider or the model that they are for. */
+/** The rate limits of a worker, by provider or model. */
 export class RateGate {
   readonly #limits: ReadonlyMap<string, WindowLimit>;
   readonly #lines = new Map<string, Line>();
@@ -68,7 +68,7 @@ export class RateGate {
    * Asks whether a request may be sent now. If not, the session is queued and gets a signal when it is its turn.
    *
    * @returns `null` for a model without a limit
-   * @throws ApplicationFailure that may be retried, when the limiter does not answer
+   * @throws a retryable ApplicationFailure of type `unbilled` when the limiter does not answer
    */
   async enter(
     context: Context,
@@ -102,7 +102,8 @@ export class RateGate {
       return refused({ kind: 'failed', failure: 'provider_rejected', message, maybeBilled: 0 });
     }
     const { workflowId = '' } = context.info.workflowExecution ?? {};
-    // A side answer does not wait: its message waits for the end of the turn, which may have a place of its own.
+    // A side question does not queue: if refused, it waits for the end of the turn. The turn itself may be queued
+    // already, so the side question has another id.
     const isAside = input.aside !== undefined;
     const sessionId = isAside ? `${workflowId}#aside` : workflowId;
     const tenant = tenantOf(input.context) ?? '';
@@ -124,13 +125,13 @@ export class RateGate {
     return { kind: 'granted', ...line.slot(demand, estimate, bytes) };
   }
 
-  /** A session does not wait any more. */
+  /** Takes a session out of all queues. */
   leave(sessionId: string): void {
     for (const line of this.#lines.values()) line.leave(sessionId);
   }
 }
 
-/** The most specific of the names in `rateLimits` that fits a model: `openai:gpt-5` before `openai`. */
+/** The most specific name in `rateLimits` that fits a model: `openai:gpt-5` before `openai`. */
 function limitFor(
   { provider, modelId }: Pick<Model, 'provider' | 'modelId'>,
   names: Iterable<string>,
@@ -158,12 +159,12 @@ function wordsOf(key: string, { requests, tokens, windowMs }: WindowLimit): stri
   return `${key} allows ${amounts.join(' and ')} in ${windowMs / 1_000} seconds`;
 }
 
-/** A moment of this process is an age for others. */
+/** Converts a time on this process's clock to an age, which other processes understand. */
 function withAge({ at, ...said }: Omit<RateSaid, 'agoMs'> & { at: number }, now: number): RateSaid {
   return { ...said, agoMs: Math.floor(now - at) };
 }
 
-/** From when on it may be sent, or how many sessions are before it. */
+/** After how long the request may be sent, or how many sessions are before it. */
 type Place = { afterMs: number } | { ahead: number };
 
 interface Asking {
@@ -172,23 +173,23 @@ interface Asking {
   reject: (error: unknown) => void;
 }
 
-/** What a worker has to tell one limiter. One update carries the news of all its sessions. */
+/** The news of a worker for one limiter. One update carries the news of all its sessions. */
 class Line {
   readonly #key: string;
-  /** As the worker's options have it. */
+  /** The limit in the worker's options. */
   readonly #limit: WindowLimit;
-  /** With what the provider has said, as the limiter answered last. */
+  /** The limit as the limiter last answered. It includes what the provider has said. */
   limit: WindowLimit;
   readonly #client: Client;
   readonly #taskQueue: string;
   readonly #estimates = new Map<string, TokenEstimate>();
   #asking: Asking[] = [];
-  /** With the moment of the answer, by this process's clock. */
+  /** `answeredAt` is the time of the answer on this process's clock. */
   #settled: (Omit<RateSettlement, 'agoMs'> & { answeredAt: number })[] = [];
   #left: string[] = [];
   /** What the provider has said, and when. */
   #said: (Omit<RateSaid, 'agoMs'> & { at: number }) | undefined;
-  /** The limiter does not know what the provider says. */
+  /** Whether the limiter does not know yet what the provider says about its limits. */
   #unlearned = true;
   #telling = false;
 
@@ -206,7 +207,7 @@ class Line {
     return known;
   }
 
-  /** @returns `null` when it may be sent, otherwise how many sessions are before it */
+  /** @returns `null` when the request may be sent, otherwise how many sessions are before it */
   async demand(demand: RateDemand, signal: AbortSignal): Promise<number | null> {
     const askedAt = performance.now();
     const place = await new Promise<Place>((resolve, reject) => {
@@ -250,12 +251,12 @@ class Line {
     };
   }
 
-  /** @returns when an amount that is used up is free again, in milliseconds */
+  /** @returns how long until a used-up amount is available again, in milliseconds */
   #hear(id: string, { ok, headers }: AnswerHead): number | undefined {
     if (this.#limit.fromHeaders !== true) return undefined;
     const said = saidLimits(headers);
     const amounts = Object.values(said);
-    // One that says nothing says that there is no limit.
+    // An answer without such headers says that there is no limit.
     if (amounts.length > 0 || (ok && this.#unlearned)) {
       const answered = [...(this.#said?.answered ?? []), ...(ok ? [id] : [])];
       this.#said = { ...said, answered, at: performance.now() };
@@ -284,7 +285,7 @@ class Line {
   }
 
   async #tellAll(): Promise<void> {
-    // What begins together goes together.
+    // Requests that begin at the same time share one update.
     await Promise.resolve();
     while (this.#hasNews()) {
       const asking = this.#asking.splice(0);
@@ -313,7 +314,7 @@ class Line {
           resolve(afterMs === undefined ? { ahead: ahead.get(demand.id) ?? 0 } : { afterMs });
         }
       } catch (error) {
-        // What is not settled counts until it expires, so nothing here must be sent again.
+        // No need to send the news again: a request that is not settled counts until it expires.
         for (const { reject } of asking) reject(error);
       }
       await delay(PACE_MS);

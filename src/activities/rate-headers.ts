@@ -1,4 +1,4 @@
-/** What providers say of their limits in the headers of an answer. */
+/** Reads the rate limits that providers name in the headers of an answer. */
 import { defined } from '../contract/json.ts';
 import type { RateSaid, SaidAmount } from '../contract/rates.ts';
 
@@ -12,14 +12,14 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** From here on a number is a moment in Unix seconds. */
+/** A number above this is a time in Unix seconds, not a duration. */
 const EPOCH = 1_000_000_000;
 
 /**
- * Reads the headers of OpenAI (`x-ratelimit-limit-tokens`), which many others have taken over, and of Anthropic
- * (`anthropic-ratelimit-tokens-limit`). What cannot be read is left out.
+ * Reads the headers of OpenAI (`x-ratelimit-limit-tokens`), which many other providers use, and of Anthropic
+ * (`anthropic-ratelimit-tokens-limit`). A header that cannot be read is left out.
  *
- * @returns without amounts when they say nothing
+ * @returns an empty object when the headers name no limits
  */
 export function saidLimits(headers: Headers): Pick<RateSaid, 'requests' | 'tokens'> {
   const requests = amount(headers, 'requests');
@@ -38,7 +38,7 @@ function amount(headers: Headers, name: string): SaidAmount | undefined {
   return Object.keys(said).length === 0 ? undefined : said;
 }
 
-/** Anthropic counts them apart. Together they are a limit for both. */
+/** Anthropic limits input and output tokens separately. This adds them up to one limit. */
 function inputAndOutput(headers: Headers): SaidAmount | undefined {
   const [input, output] = [amount(headers, 'input-tokens'), amount(headers, 'output-tokens')];
   if (input === undefined || output === undefined) return input ?? output;
@@ -57,7 +57,7 @@ function count(text: string | undefined, least: number): number | undefined {
   return Number.isFinite(value) && value >= least ? Math.floor(value) : undefined;
 }
 
-/** A duration (`6m0s`, `120ms`, `17.5` seconds) or a moment by the provider's clock, as milliseconds from now. */
+/** Converts a duration (`6m0s`, `120ms`, `17.5` seconds) or a time on the provider's clock to milliseconds from now. */
 function resetMs(text: string | undefined, date: string | undefined): number | undefined {
   if (text === undefined || text.trim() === '') return undefined;
   const now = Date.parse(date ?? '') || Date.now();

@@ -1,4 +1,4 @@
-/** The built-in tool with which a model reads on in a stored value. */
+/** The built-in tool with which a model reads more of a stored value. */
 import { Context } from '@temporalio/activity';
 import * as z from 'zod';
 import { type DefinedTool, defineTool } from '../agent/index.ts';
@@ -6,7 +6,7 @@ import { LIMIT } from '../contract/limits.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { Values } from '../values/index.ts';
 
-/** Bytes of one answer by default, and at most: as JSON it may have six times as many, which must not be stored again. */
+/** Bytes of one answer: by default, and at most. As JSON they may grow sixfold, and must still fit inline. */
 const LENGTH = { usual: 4_000, most: Math.floor(LIMIT.inlineResult / 7) };
 
 const inputSchema = z.object({
@@ -38,7 +38,7 @@ function isText(mediaType: string): boolean {
   return /^text\/|^application\/json\b|\+(json|xml)$/.test(mediaType);
 }
 
-/** Where the character begins that has the byte at this offset. */
+/** The offset of the first byte of the character that this offset falls into. */
 function characterAt(bytes: Uint8Array, offset: number): number {
   let at = offset;
   while (at > 0 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at--;

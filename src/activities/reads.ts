@@ -1,4 +1,4 @@
-/** Running reads side by side, by themselves or before the model is asked. */
+/** Runs reads in parallel: on their own, or before the model is asked. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
 import {
@@ -46,9 +46,9 @@ import { tracedRead } from './traced.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
 
-/** Reads that take longer than this are marked in heartbeats, and the session is asked before the model is. */
+/** Reads that take longer are marked in heartbeats, and then the worker asks the session before it asks the model. */
 const LONG_MS = 1_000;
-/** The SDK sends its heartbeat at once. The mark follows it, so a successor finds the mark. */
+/** The SDK's own heartbeat is sent at once. The mark follows later, so the mark is what a successor finds. */
 const MARK_AFTER_MS = 100;
 /** How long the session may take to say whether it wants a reply. */
 const ASK_MS = 1_000;
@@ -89,12 +89,12 @@ function stopReason(context: Context): NoReplyReason {
 /**
  * The reads of one activity.
  *
- * After {@link LONG_MS} its heartbeats say `reading`: a successor that finds this knows that no model was asked, so
- * `asking` is recorded before it is. Until then a successor cannot know. Only this class sends `reading`, one request
- * after the other, and none after `asking`.
+ * After {@link LONG_MS} the heartbeats say `reading`. A successor that finds `reading` knows that no model was asked,
+ * so the worker must record `asking` before it asks the model. Without a mark a successor cannot know. Only this class
+ * sends `reading`, one request after the other, and none after `asking`.
  */
 export class Reading {
-  /** Those that have ended. */
+  /** The reads that have ended. */
   readonly ends: ReadEnd[];
   readonly #context: Context;
   readonly #agent: AgentRuntime;
@@ -104,7 +104,7 @@ export class Reading {
   readonly #storing: Storing | undefined;
   /** Whether a successor can conclude that no model was asked. */
   #isMarked: boolean;
-  /** Whether a mark got no answer: it may be recorded after later ones. */
+  /** Whether a mark got no answer: the server may record it after later marks. */
   #isUnsure = false;
   #marking: Promise<unknown> = Promise.resolve();
 
@@ -136,7 +136,7 @@ export class Reading {
     });
   }
 
-  /** Runs the reads that have not ended. @returns the message for the model, whole unless reads were stopped */
+  /** Runs the reads that have not ended. @returns the results for the model, complete unless reads were stopped */
   async run({
     reads,
     ended = [],
@@ -268,7 +268,7 @@ export class Reading {
     }
   }
 
-  /** Bytes that one result may have. */
+  /** The largest result that one call may have, in bytes. */
   get #limit(): number {
     return Math.min(LIMIT.toolResult, Math.floor(LIMIT.turnResults / this.#calls.length));
   }

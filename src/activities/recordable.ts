@@ -19,10 +19,10 @@ const SHORTENED = / \[shortened: this result had (\d+) bytes, \d+ are kept[^\]]*
 /**
  * Converts a tool's output for the history: plain JSON under a limit in bytes.
  *
- * It never throws, because the effect has happened. A value that is not JSON is converted by `JSON.stringify` or to text.
- * A value that is too large is shortened, with a notice for the model.
+ * It never throws, because the effect has happened. A value that is not JSON is converted by `JSON.stringify` or to
+ * text. A value that is too large is shortened, with a notice for the model.
  *
- * @param why - why it is not stored, for the notice
+ * @param why - for the notice: why the whole value is not stored
  */
 export function recordable(output: unknown, limit: number, why = ''): JsonValue {
   const json = asJson(output);
@@ -40,13 +40,13 @@ export function recordable(output: unknown, limit: number, why = ''): JsonValue 
   return kept === '' ? notice(0).slice(0, Math.max(0, limit - 2)) : kept + notice(jsonSize(kept));
 }
 
-/** The beginning of a text that has at most so many bytes of JSON: a character has one to six. */
+/** The longest beginning of a text that fits the limit in bytes of JSON, where a character has one to six. */
 function beginning(text: string, limit: number): string {
   // Do not keep half of a surrogate pair.
   return longest(text.length, limit, (length) => text.slice(0, length)).replace(/[\ud800-\udbff]$/, '');
 }
 
-/** The end of a text, as {@link beginning}. */
+/** The longest end of a text that fits, like {@link beginning}. */
 function ending(text: string, limit: number): string {
   return longest(text.length, limit, (length) => text.slice(-length)).replace(/^[\udc00-\udfff]/, '');
 }
@@ -62,8 +62,8 @@ function longest(length: number, limit: number, part: (length: number) => string
 }
 
 /**
- * Converts an output for the history, and stores it when it is large. What is kept of a stored one has its beginning and
- * its end. Without a store, or when the store cannot be used, it is shortened.
+ * Converts an output for the history, and stores it when it is large. The history then keeps its beginning and its end.
+ * Without a store, or when the store cannot be used, the output is shortened.
  */
 async function kept(
   output: unknown,
@@ -118,7 +118,7 @@ async function inTime<T>(given: T | PromiseLike<T>): Promise<T> {
 
 const MODEL_OUTPUTS: ReadonlySet<unknown> = new Set(['text', 'json', 'content', 'error-text', 'error-json']);
 
-/** An output for the history, with the result of the tool's `toModelOutput` for the model where that is another one. */
+/** Converts an output for the history. Adds what `toModelOutput` made of it for the model, if that differs. */
 export async function recorded(
   tool: DefinedTool,
   value: unknown,
@@ -142,7 +142,7 @@ export async function recorded(
   }
 }
 
-/** What `toModelOutput` returns; `null` where the model gets the output itself. */
+/** The result of `toModelOutput`; `null` when the model gets the output itself. */
 async function modelOutputOf(
   tool: DefinedTool,
   toolCallId: string,

@@ -1,4 +1,4 @@
-/** What is recorded of a reply: its blocks, and its tool calls with their arguments checked. */
+/** Makes the record of a reply: its blocks, and its tool calls with their arguments checked. */
 import type { Context } from '@temporalio/activity';
 import { type AgentRuntime, deadline, prepareCall } from '../agent/index.ts';
 import { defined, sha256Hex } from '../contract/json.ts';
@@ -30,7 +30,7 @@ export async function recordedReply(
     storing,
   }: {
     result: Answer;
-    /** Index of the model that gave it. */
+    /** Index of the model that gave the reply. */
     model: number;
     instructions: string;
     fallbacks: NonNullable<Reply['fallbacks']>;
@@ -57,7 +57,7 @@ export async function recordedReply(
   };
 }
 
-/** Stores the files that the model made. The reply is paid for: a file that cannot be stored is a text that says so. */
+/** Stores the files that the model made. A file that cannot be stored becomes a text: the reply is paid for. */
 async function recordedBlocks(
   blocks: Answer['blocks'],
   storing: Storing | undefined,

@@ -35,7 +35,7 @@ export type RequestResult =
     }
   | { ok: false; failure: RequestFailure };
 
-/** How many bytes of a reply are read. Escaped arguments are much longer than what is kept of them. */
+/** How many bytes of a reply are read. Escaped arguments are much longer in the stream than in the record. */
 const READ_LIMIT = 2 * LIMIT.modelReply;
 
 /** A count of tokens: a number in version 2 of the model interface. */
@@ -82,7 +82,7 @@ export class ReplyCollector {
   readonly #open = new Map<string, TextBlock | ReasoningBlock>();
   readonly #calls: RequestedCall[] = [];
   readonly #ids = new Set<string>();
-  /** By the ids of calls that are being written: their tools. */
+  /** The tools of calls that are still being streamed, by call id. */
   readonly #inputs = new Map<string, string>();
   #duplicate: string | undefined;
   #read = 0;
@@ -163,7 +163,7 @@ export class ReplyCollector {
     }
   }
 
-  /** What a part adds to the reply, for people who watch. */
+  /** The live text that a part adds to the reply, or `null`. */
   deltaOf({ type, id = '', delta: text = '' }: StreamPart): LiveDelta | null {
     if (text === '') return null;
     if (type === 'text-delta') return this.#open.has(id) ? { type: 'text', text } : null;

@@ -13,8 +13,9 @@ import { ReplyCollector, type RequestResult, type StreamPart } from './reply-col
 import { stopWith } from './stop-with.ts';
 
 /**
- * What the model is asked for: a reply, a closing summary, a summary that replaces the messages, or a side answer. All offer the
- * tools, because without them providers could not use their prompt caches. Only `reply` and `compact` allow to call them.
+ * What the model is asked for: a reply, a closing summary, a summary that replaces the messages, or a side answer. All
+ * modes send the tools, because without them providers could not use their prompt caches. Only `reply` and `compact`
+ * allow calls.
  */
 export type RequestMode = 'reply' | 'finish' | 'compact' | 'compact-strictly' | 'aside';
 
@@ -87,7 +88,7 @@ export async function requestModel(options: {
   return onlyText(result, options.mode === 'aside' ? 'an answer' : 'a summary of the messages');
 }
 
-/** What was asked for must have a text, whatever else the model asks for. */
+/** Drops the tool calls. A reply without text is a failure. */
 function onlyText(reply: Extract<RequestResult, { ok: true }>, wanted: string): RequestResult {
   if (reply.blocks.some((block) => block.kind === 'text' && block.text.trim() !== ''))
     return { ...reply, calls: [] };
@@ -135,9 +136,9 @@ function callOptions({
   };
 }
 
-/** What came first of an answer. */
+/** The head of an answer. */
 export interface AnswerHead {
-  /** The request was not refused. */
+  /** Whether the provider accepted the request. */
   ok: boolean;
   headers: Readonly<Record<string, string | undefined>>;
 }

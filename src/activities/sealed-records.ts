@@ -1,4 +1,4 @@
-/** Look-ups in what has left a session's runs: the record of an equal call, and ids of messages. */
+/** Looks up what earlier runs of a session have sealed: the record of an equal call, and ids of messages. */
 
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
@@ -10,26 +10,26 @@ import type { ContentRef } from '../contract/thread.ts';
 import { loadPiece, refOf } from '../temporal/past.ts';
 import { leftAnswer, unavailable } from './earlier-runs.ts';
 
-/** What is looked up in a piece, and the pieces before it. */
+/** The parts of a piece that are looked up, and the pieces before it. */
 interface Index {
   self: PieceRef;
   before: readonly PieceRef[];
-  /** Ids of messages of people. */
+  /** Ids of user messages. */
   ids: ReadonlySet<string>;
   /** Effects by their keys. */
   calls: ReadonlyMap<string, ToolCall>;
-  /** Mutations of runs that a reset has left. */
+  /** Mutations of runs abandoned by a reset. */
   left: readonly ToolCall[];
 }
 
-/** A piece never changes. */
+/** A cache that is never stale, because a piece never changes. */
 const indexes = new LRUCache<string, Index>({ max: 500 });
 
 /**
- * What the record before this run says of a call that is about to run: `null` when no equal call is on it.
+ * What earlier runs have recorded about a call that is about to run; `null` when they have no equal call.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` or Temporal's `ServiceError` when the record cannot be read: the call must
- * not run then.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` or Temporal's `ServiceError` when the record cannot be read. The caller
+ * must not run the call then.
  */
 export async function sealedAnswer(client: Client, input: ToolInput): Promise<ToolResult | null> {
   if (input.past === undefined) return null;
@@ -41,7 +41,7 @@ export async function sealedAnswer(client: Client, input: ToolInput): Promise<To
   return null;
 }
 
-/** Which messages of people earlier runs have taken, by their ids. */
+/** The `takenIds` activity: tells which ids of user messages earlier runs have taken. */
 export async function runTakenIds({ ids, past }: TakenIdsInput): Promise<TakenIdsResult> {
   const { client } = Context.current();
   const taken = new Set<string>();
@@ -69,7 +69,7 @@ export async function piecesUpTo(client: Client, newest: ContentRef): Promise<Pi
   return [...before, self];
 }
 
-/** Keeps what is looked up in a piece that this worker has stored. */
+/** Puts a piece that this worker has stored or loaded into the cache. */
 export function noteStored(client: Client, ref: ContentRef, piece: Piece): Index {
   const calls = new Map<string, ToolCall>();
   for (const call of piece.calls) {
@@ -82,7 +82,7 @@ export function noteStored(client: Client, ref: ContentRef, piece: Piece): Index
   return index;
 }
 
-/** What the record of a call that has ended says. */
+/** The recorded result of a call that has ended, as the result of an equal call. */
 function replayOf({ id, status, result }: ToolCall): ToolResult | null {
   if (status.kind !== 'completed' && status.kind !== 'failed') return null;
   return { kind: 'replay', of: id, status, result: result ?? { content: null, isError: false } };

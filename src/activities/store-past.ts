@@ -15,12 +15,12 @@ import { beating } from './heartbeats.ts';
 import { noteStored, piecesUpTo } from './sealed-records.ts';
 
 /**
- * So many pieces of one level are merged with the next. With one level each message is stored twice, and a session of 5,000
- * turns has 20 pieces at most.
+ * How many pieces of one level the next piece absorbs, and at how many levels. With one level, each message is stored
+ * twice, and a session of 5,000 turns has at most 20 pieces.
  */
 const MOST_MERGED = { pieces: 9, levels: 1 } as const;
 
-/** Stores a piece. The result names it. A repeated attempt stores nothing twice. */
+/** Stores a piece. The result names it. A retry stores nothing twice. */
 export function runStorePast(handed: HandedPasts, input: StorePastInput): Promise<StorePastResult> {
   return beating((context) => storePast(context, handed, input));
 }
@@ -50,7 +50,7 @@ async function storePast(
   }
 }
 
-/** What leaves the run, from its own history; `null` when that has another transcript. */
+/** Reads what leaves the run from its own history; `null` when the history has another transcript. */
 async function readPast({ client, info }: Context, { digest }: StorePastInput): Promise<RunPast | null> {
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
   const { state } = await foldHistory(readPages(client, { workflowId, runId }), client.options, { runId });
@@ -58,7 +58,7 @@ async function readPast({ client, info }: Context, { digest }: StorePastInput): 
   return { leaving: leavingOf(state), ...(state.past && { newest: state.past.newest }) };
 }
 
-/** The piece after others. Small pieces of one level are merged into it, so that a session keeps few of them. */
+/** Makes the next piece. It absorbs small pieces of one level, so that a session keeps few pieces. */
 async function grown(
   client: Client,
   newest: ContentRef | undefined,

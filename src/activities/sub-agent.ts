@@ -19,7 +19,7 @@ import { beating } from './heartbeats.ts';
 import { recordable } from './recordable.ts';
 import { type FindAgent, missing } from './tool.ts';
 
-/** A larger definition does not go into the input, which also holds the message. */
+/** A manifest with more bytes does not go into the session's input, which also holds the message. */
 const DESCRIBED_BYTES = 100_000;
 
 /** What attaching to an effect or a sub-agent needs. */
@@ -30,8 +30,8 @@ export interface Attaching {
 }
 
 /**
- * Starts the session of a sub-agent, or finds the one that this call, or an equal one, has started. Temporal may retry it
- * safely: the session's id is that of the call's effect.
+ * Starts the session of a sub-agent, or finds the one that this call, or an equal one, has started. Temporal may retry
+ * it safely: the session's id is that of the call's effect.
  */
 export async function attachChild(
   { client, info }: Context,
@@ -82,7 +82,7 @@ export async function attachChild(
   return waiting({ client, info }, agent, taskQueue);
 }
 
-/** What a worker that has the agent says of it. A session that has to wait for something finds out by itself. */
+/** The agent's manifest, if this worker has the agent and the context fits. If not, the session asks a worker for it. */
 async function describedPart(
   agent: AgentRuntime | undefined,
   searchAttributes: Attaching['searchAttributes'],
@@ -94,8 +94,8 @@ async function describedPart(
 }
 
 /**
- * The search attributes that the session would write in its first task. The server refuses one that it has lost since the
- * worker looked. The next attempts of the activity look again.
+ * The search attributes that the session would write in its first task. If one was removed from the server since the
+ * worker looked, the server refuses the start. The next attempt of the activity looks again.
  */
 function firstAttributes(session: SessionInput): SearchAttributePair[] {
   const known = session.described?.searchAttributes ?? [];
@@ -104,9 +104,9 @@ function firstAttributes(session: SessionInput): SearchAttributePair[] {
     .map(([name, value]) => ({ key: defineSearchAttributeKey(name, 'KEYWORD'), value }));
 }
 
-/** Its session is open. One on a task queue without workers does not go on, and nobody else would say so. */
+/** The result while the sub-agent's session is open. It reports a task queue without workers: nobody else would. */
 async function waiting({ client, info }: Own, agent: string, taskQueue: string): Promise<AttachResult> {
-  // This worker polls its own.
+  // This worker polls its own task queue.
   if (taskQueue === info.taskQueue || (await isPolled(client, taskQueue).catch(() => true)))
     return { kind: 'waiting' };
   const reason = `${agent} waits for a worker: none polls task queue ${taskQueue}. Start one there, or cancel`;
@@ -122,7 +122,7 @@ async function look(
   { resultLimit = LIMIT.toolResult }: AttachInput,
 ): Promise<AttachResult> {
   const found = await client.workflow.getHandle(sessionId).describe().catch(goneIsNull);
-  // It has run: whatever it has done must not be done again.
+  // The sub-agent has run, so do not start it again: its effects must not be repeated.
   if (found === null) return failed(`its session ${sessionId} has been deleted`);
   const taken = `the id ${sessionId} is taken by a workflow that is not the sub-agent of this call`;
   if (found.type !== WORKFLOW.session) return failed(taken);

@@ -1,13 +1,13 @@
-/** How many tokens the requests of one model will use, by those before them. */
+/** Estimates how many tokens the requests to one model will use, from earlier requests. */
 import type { Usage } from '../contract/model-call.ts';
 import { BYTES_PER_TOKEN } from '../contract/view.ts';
 
-/** How much the newest request counts. */
+/** The weight of the newest request in an average. */
 const NEWEST = 0.1;
 
 /**
- * A reservation for the longest possible reply would leave most of a limit unused, so replies are expected to be as long as
- * those before them, and somewhat longer.
+ * Reserving tokens for the longest possible reply would leave most of a limit unused. So a reply is expected to be
+ * somewhat longer than earlier replies.
  */
 export class TokenEstimate {
   #tokensPerByte = 1 / BYTES_PER_TOKEN;
@@ -17,7 +17,7 @@ export class TokenEstimate {
     return Math.ceil(bytes * this.#tokensPerByte);
   }
 
-  /** @param most - that the request allows */
+  /** @param most - the most output tokens that the request allows */
   output(most: number): number {
     if (this.#output === null) return most;
     const { mean, deviation } = this.#output;
@@ -27,7 +27,7 @@ export class TokenEstimate {
   learn(bytes: number, { inputTokens, outputTokens }: Usage): void {
     if (inputTokens !== null && bytes > 0) {
       const found = inputTokens / bytes;
-      // It rises at once and falls slowly: too high an estimate is given back, too low a one exceeds the limit.
+      // It rises at once and falls slowly: a high estimate is given back, a low one exceeds the limit.
       this.#tokensPerByte = Math.max(found, this.#tokensPerByte + NEWEST * (found - this.#tokensPerByte));
     }
     if (outputTokens === null) return;

@@ -73,7 +73,7 @@ export function errorText(what: string, error: unknown): string {
       ? `${error.name}: ${error.message}`
       : typeof error === 'string'
         ? error
-        : // Whatever was thrown can be shown this way, also what has no way to become a string.
+        : // `inspect` can show any thrown value, even one that cannot be converted to a string.
           inspect(error, { depth: 2, breakLength: Number.POSITIVE_INFINITY });
   return `${what} failed: ${text}`.slice(0, 4_000);
 }

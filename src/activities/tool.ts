@@ -122,7 +122,8 @@ async function runMutation(
   // An operator can reset an activity's attempts, but not its first scheduled time.
   const again = info.attempt !== 1 || info.currentAttemptScheduledTimestampMs !== info.scheduledTimestampMs;
   if (runId !== input.issuedRunId || again) {
-    // An operator has reset the activity, or the server ignored our retry policy: an earlier attempt may have run.
+    // An operator has reset the workflow or the activity, or the server ignored our retry policy. The call may have
+    // run.
     return {
       kind: 'unknown',
       reason: `refused: dispatched by run ${input.issuedRunId ?? 'none'}, running in ${runId ?? 'none'} as ${again ? 'another attempt' : 'the first attempt'}`,
@@ -237,24 +238,24 @@ interface Begun {
   begun: number;
 }
 
-/** How many attempts have begun before this one. Temporal's own count includes those whose worker died before that. */
+/** How many attempts began before this one. Temporal's own count includes attempts that died before they began. */
 function begunBefore({ info }: Context, attempts: number): number {
   if (info.attempt === 1) return 0;
   const details: unknown = info.heartbeatDetails;
   if (typeof details === 'object' && details !== null) return (details as Begun).begun;
-  // A first attempt that was not counted may have begun.
+  // The first attempt may have begun without being counted.
   return attempts === 1 ? 0 : 1;
 }
 
 /**
- * Whether an attempt is counted at the server before the tool begins. The first one goes without where the tool has
- * further attempts: that saves a request.
+ * Whether an attempt is counted at the server before the tool begins. The first attempt of a tool with more attempts is
+ * not counted: that saves a request.
  */
 function countsFirst({ info }: Context, attempts: number): boolean {
   return info.attempt > 1 || attempts === 1;
 }
 
-/** Runs a call with heartbeats of these details, the tool's time-out, and another signal that stops it. */
+/** Runs a call until it times out, is cancelled, or `stop` aborts. Sends heartbeats with `details` meanwhile. */
 export async function withHeartbeats<T>(
   context: Context,
   timeoutMs: number,
@@ -284,7 +285,7 @@ export function missing(find: FindAgent, agent: string, tool?: string): string {
   return find(agent) === undefined ? noAgent(agent).message : noTool(agent, tool ?? '');
 }
 
-/** Another worker may have the agent. */
+/** The result when this worker does not have the agent. Another worker may have it. */
 export function noAgent(agent: string): AgentUnavailable {
   const { taskQueue } = Context.current().info;
   const message = `this worker has no agent ${agent}. The session continues when a worker of task queue ${taskQueue} has the agent`;

@@ -126,7 +126,7 @@ export function tracedRead<T extends ReadResult | { kind: 'again'; message: stri
   }));
 }
 
-/** Traces a look at what became of a lost call. */
+/** Traces one run of the `verify` activity. */
 export function tracedVerify(input: VerifyInput, run: () => Promise<VerifyResult>): Promise<VerifyResult> {
   return tracedCall(input, 'verify', {}, run, (result) => ({
     outcome: result.outcome,
@@ -160,7 +160,7 @@ function tracedCall<T>(
     const { outcome, output: given, problem } = read(result);
     span.set({ 'perdure.outcome': outcome });
     if (content && given !== undefined) span.set({ 'gen_ai.tool.call.result': JSON.stringify(given) });
-    // What a tool says of its failure is content.
+    // The text of a tool's failure counts as content.
     if (problem !== undefined) span.fail(outcome, content ? problem : undefined);
     const failure = problem === undefined ? {} : { 'error.type': outcome };
     const labels = { ...names, 'gen_ai.agent.name': agent, ...failure };

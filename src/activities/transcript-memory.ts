@@ -3,7 +3,7 @@ import { jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import type { Message, Position } from '../contract/messages.ts';
 
-/** Messages of a session up to a position. `base` is the index of the first: a summary stands for those before it. */
+/** Messages of a session up to a position. `base` is the index of the first one: a summary replaces those before it. */
 export interface Stretch {
   messages: readonly Message[];
   base: number;
@@ -41,7 +41,7 @@ export class TranscriptMemory {
     }
     const messages = [...entry.messages.slice(0, piece.from.count - entry.base), ...piece.messages];
     const summary = piece.messages.findLast((message) => message.summary !== undefined)?.summary;
-    // What is summarized is not sent again, and a position before the summary is not asked for again.
+    // No later request needs the summarized messages, or a position before the summary.
     if (summary !== undefined) {
       const rest = messages.slice(summary.before - entry.base);
       this.replace(sessionId, { messages: rest, base: summary.before }, piece.to);

@@ -1,4 +1,4 @@
-/** Asks a tool's `verify` what became of a lost call. */
+/** Asks a tool's `verify` whether the effect of a lost call happened. */
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { type DefinedTool, parseArgs, readContext } from '../agent/index.ts';
@@ -12,12 +12,12 @@ import { aborted, contextOf, errorText } from './tool-execution.ts';
 
 /** Pause after the first failed try of `verify`, in milliseconds; twice that after the second. */
 const VERIFY_PAUSE_MS = 1_000;
-/** How many workers may be lost during a verification: a frozen one takes the tasks of all its open polls. */
+/** How many attempts may lose their worker. A frozen worker can take one attempt with each of its open polls. */
 const VERIFY_WORKERS = 25;
 
 /**
- * The `verify` activity. A `verify` that throws or does not answer is tried again here, and counts as *unknown* after the
- * last try. Temporal's own attempts are for lost workers only: a frozen one may take as many as it has open polls.
+ * The `verify` activity. A `verify` that throws or does not answer is tried again here, and counts as *unknown* after
+ * the last try. Temporal's own attempts are for lost workers only.
  */
 export function runVerify(
   find: FindAgent,
