@@ -82,7 +82,7 @@ export async function attachChild(
   return waiting({ client, info }, agent, taskQueue);
 }
 
-/** The agent's manifest, if this worker has the agent and the context fits. If not, the session asks a worker for it. */
+/** The agent's manifest, if this worker has the agent and the context fits. If not, the session asks for it. */
 async function describedPart(
   agent: AgentRuntime | undefined,
   searchAttributes: Attaching['searchAttributes'],

@@ -4,7 +4,7 @@ interface WithTools {
   readonly tools: Readonly<Record<string, DefinedTool>>;
 }
 
-/** Why the tools of an agent would lead back to it, or `null`. Loops over other workers are found when they run. */
+/** Why the tools of an agent would lead back to it, or `null`. Loops through other workers are found at run time. */
 export function loopProblem(name: string, tools: WithTools['tools']): string | null {
   const walk = (own: typeof tools, path: string[]): string | null => {
     for (const [toolName, { agent }] of Object.entries(own)) {

@@ -7,7 +7,7 @@ import type { BudgetLimits, ModelPrice, SubAgentLimits } from '../contract/manif
 import type { ContextWindowOptions } from './context-window.ts';
 import type { DefinedTool, ToolEffect } from './define-tool.ts';
 
-/** A model of an agent: an AI SDK model, or `provider:model` in the worker's registry. A `usd` cap needs its price. */
+/** A model of an agent: an AI SDK model, or `provider:model` in the worker's registry. A `usd` cap needs a price. */
 export type ModelChoice =
   | LanguageModel
   | {
@@ -24,12 +24,12 @@ export type AnyTool = Tool | { readonly perdure: 'tool' | 'plain'; readonly inpu
 export interface AgentOptions<CONTEXT = unknown, OUTPUT = unknown> {
   /** The name that clients use: letters, digits, `-`, `_` and `.`. */
   name: string;
-  /** One model, or several in order. The next one is asked when one is down or refuses. */
+  /** One model, or several in order. When a model is down or refuses, the next one is asked. */
   model: ModelChoice | readonly ModelChoice[];
   /**
-   * What the model must do: a text, or a function of the session's context that returns it. The worker calls the function
-   * for each model call. It has five seconds. If it throws or returns no text, the session waits and says why; `resume`
-   * calls it again. A replay does not call it.
+   * What the model must do: a text, or a function of the session's context that returns it. The worker calls the
+   * function for each model call. It has five seconds. If it throws or returns no text, the session waits and says why;
+   * `resume` calls it again. A replay does not call it.
    */
   instructions: string | ((options: { context: CONTEXT }) => string | PromiseLike<string>);
   /**
@@ -38,22 +38,23 @@ export interface AgentOptions<CONTEXT = unknown, OUTPUT = unknown> {
    */
   maxInstructionsBytes?: number;
   /**
-   * The schema of a session's context, what the application knows about the session's user:
-   * `z.object({ tenant: z.string(), userId: z.string() })`. Tools get the context, the model does not. A session whose context
-   * does not fit waits, and names the field. The field `tenant` must be a string.
+   * The schema of a session's context, which is what the application knows about the session's user:
+   * `z.object({ tenant: z.string(), userId: z.string() })`. Tools get the context, the model does not. A session whose
+   * context does not fit waits, and names the field. The field `tenant` must be a string.
    */
   context?: FlexibleSchema<CONTEXT>;
   /**
-   * Tools by name. A plain AI SDK `tool()` does not declare its effect: each of its calls counts as a mutation of its own,
-   * and a lost call waits for a person. Declare it in `effects`.
+   * Tools by name. A plain AI SDK `tool()` does not declare its effect: each of its calls counts as a mutation of its
+   * own, and a lost call waits for a person. Declare it in `effects`.
    */
   tools?: Readonly<Record<string, AnyTool>>;
   /** The effects of imported tools, by the tool's name: `{ searchOrders: 'read' }`. */
   effects?: Readonly<Record<string, ToolEffect>>;
   /**
-   * The schema of an answer: `z.object({ total: z.number() })`. The model is told to answer with JSON that fits, by the
-   * provider's own means where it has some. The worker checks each answer; one that does not fit is asked for again, twice at most,
-   * and then the session waits. The checked value is in `session.result()` and in `state()`. Default: an answer is a text.
+   * The schema of an answer: `z.object({ total: z.number() })`. The model is told to answer with JSON that fits, and
+   * the provider enforces it where it can. The worker checks each answer. If an answer does not fit, the model is asked
+   * again, at most twice; then the session waits. The checked value is in `session.result()` and in `state()`. Default:
+   * an answer is a text.
    */
   output?: FlexibleSchema<OUTPUT>;
   /** Caps for each session. The start of a session can override them. */
@@ -72,28 +73,30 @@ export interface AgentOptions<CONTEXT = unknown, OUTPUT = unknown> {
   toolOrder?: 'ordered' | 'parallel';
   /** Offers the built-in plan tool. Default: false. */
   plan?: boolean;
-  /** The heartbeat time-out: after this time without a heartbeat, a call's worker counts as lost. Default: 10 seconds. */
+  /** The heartbeat time-out: after so long without a heartbeat, a call's worker counts as lost. Default: 10 seconds. */
   heartbeat?: Duration;
   /** How long a provider may send nothing before the request counts as lost. Default: 2 minutes. */
   modelTimeout?: Duration;
   /**
-   * How long one model call may take in total, whatever the provider sends. Default: 15 minutes. Then the request counts
-   * as lost: it is charged, because it may have been billed, and repeated.
+   * How long one model call may take in total, whatever the provider sends. Default: 15 minutes. Then the request
+   * counts as lost: it is charged, because it may have been billed, and repeated.
    */
   modelCallTimeout?: Duration;
   /**
-   * Turns after which a session goes on in a new run of its workflow, or earlier when its history has a megabyte or 3,000
-   * events. What it has said and done is stored beside it. Default: 50. `false`: it stays in one run, whose history ends at 15,000 events.
+   * After how many turns a session goes on in a new run of its workflow. It does so earlier when its history has a
+   * megabyte or 3,000 events. The past is stored beside the session. Default: 50. `false`: the session stays in one
+   * run, and waits when the history has 15,000 events.
    */
   runTurns?: number | false;
   /**
-   * How a session stays within the model's context window: before a prompt gets too large, the model summarizes the older
-   * messages. Default: on. `false`: never; a prompt that is too large is refused by the provider, and the session waits.
+   * How a session stays within the model's context window: before a prompt gets too large, the model summarizes the
+   * older messages. Default: on. `false`: never; a prompt that is too large is refused by the provider, and the session
+   * waits.
    */
   contextWindow?: ContextWindowOptions | false;
   /**
-   * Its sub-agents, which {@link agentTool} gives it: how many agents may be below one another under the root (default: 5),
-   * and how many sub-agents of one session may be open at a time (default: 10). Further ones wait.
+   * Limits of its sub-agents, see {@link agentTool}: how deep agents may be nested below the root (default: 5), and how
+   * many sub-agents of one session may be open at a time (default: 10). Further ones wait.
    */
   subAgents?: SubAgentLimits;
 }
@@ -108,7 +111,7 @@ export interface DefinedAgent<INPUT extends object = object, OUTPUT = unknown>
   readonly outputValue?: OUTPUT;
   readonly models: readonly { model: LanguageModel; price?: ModelPrice; maxOutputTokens?: number }[];
   readonly tools: Readonly<Record<string, DefinedTool>>;
-  /** What is wrong with a context for this agent and its tools, naming the field, or `null`. */
+  /** Why a context does not fit this agent and its tools, with the field, or `null`. */
   contextProblem: (
     this: DefinedAgent,
     context: JsonObject | undefined,

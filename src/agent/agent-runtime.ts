@@ -20,7 +20,7 @@ import { checkedAgent } from './define-agent.ts';
 import { type DefinedTool, scopeOf } from './define-tool.ts';
 import { inputSchema } from './input-schema.ts';
 
-/** The provider's name of Anthropic's models, however the client reaches them. */
+/** Matches the provider name of Anthropic's models, however the client reaches them. */
 export const ANTHROPIC: RegExp = /(^|\.)anthropic(\.|$)/;
 
 const DEFAULTS = {
@@ -39,7 +39,7 @@ const DEFAULTS = {
   runTurns: 50,
 } as const;
 
-/** Turns a model's name into a model: the AI SDK's provider registry has this shape. */
+/** Finds a model by its name. The AI SDK's provider registry has this shape. */
 export interface ModelRegistry {
   languageModel(id: string): LanguageModel;
 }
@@ -52,7 +52,7 @@ export interface AgentRuntime {
   readonly definition: DefinedAgent;
   readonly manifest: Manifest;
   readonly models: readonly Model[];
-  /** The most tokens of one reply that each model's client gets. The manifest reserves more. */
+  /** The most tokens of one reply, as each model's client gets it. The manifest adds thinking tokens. */
   readonly maxOutputTokens: readonly number[];
   readonly modelTimeoutMs: number;
 }
@@ -60,10 +60,10 @@ export interface AgentRuntime {
 /**
  * Resolves a definition: names of models to models, schemas to JSON Schema, everything to a manifest.
  *
- * @param builtIn - tools of the worker's own, which each agent has
- * @param notify - what its sessions tell the worker's webhooks
- * @throws PerdureError `INVALID_DEFINITION` for an unknown model name, for a schema without JSON Schema, and for all that
- * defineAgent refuses, because the definition may be a changed copy.
+ * @param builtIn - the worker's own tools, which each agent gets
+ * @param notify - what the agent's sessions report to the worker's webhooks
+ * @throws PerdureError `INVALID_DEFINITION` for an unknown model name, for a schema without JSON Schema, and for
+ * everything that defineAgent refuses, because the definition may be a changed copy.
  */
 export async function resolveAgent(
   given: DefinedAgent,
@@ -126,8 +126,8 @@ export async function resolveAgent(
 }
 
 /**
- * Anthropic charges for writing to its cache, and a session writes each prompt to it. A cap on dollars must know that price, so
- * a definition without it gets Anthropic's ratios.
+ * Anthropic charges for writing to its cache, and a session writes each prompt to it. A cap on dollars must know that
+ * price, so a definition without it gets Anthropic's ratios.
  */
 function withCachePrices(price: ModelPrice, provider: string): ModelPrice {
   if (!ANTHROPIC.test(provider)) return price;
@@ -135,7 +135,7 @@ function withCachePrices(price: ModelPrice, provider: string): ModelPrice {
   return { cacheReadPerMillion: input / 10, cacheWritePerMillion: input * 1.25, ...defined(price) };
 }
 
-/** Adds tools of the worker's own. */
+/** Adds the worker's own tools. */
 function withTools(definition: DefinedAgent, builtIn: Readonly<Record<string, DefinedTool>>): DefinedAgent {
   const taken = Object.keys(builtIn).find((name) => Object.hasOwn(definition.tools, name));
   if (taken !== undefined) {
@@ -169,8 +169,9 @@ export function plainToolsWarning({ name, tools }: DefinedAgent): string | null 
 }
 
 /**
- * Thinking tokens that the clients of Anthropic (`thinking`) and Bedrock (`reasoningConfig`) add to a reply's tokens. It
- * matches the options by content, because these providers have several names. The reserve may be too large, never too small.
+ * Thinking tokens that the clients of Anthropic (`thinking`) and Bedrock (`reasoningConfig`) add to a reply's tokens.
+ * It matches the options by content, because these providers have several names. The reserve may be too large, never
+ * too small.
  */
 function thinkingTokens(options: DefinedAgent['providerOptions'] = {}): number {
   const budgets = Object.values(options).flatMap(({ thinking, reasoningConfig }) =>

@@ -12,22 +12,23 @@ import type { ToolOptions } from './tool-options.ts';
 /** Options of {@link agentTool}. */
 export interface AgentToolOptions<INPUT = { task: string }>
   extends Pick<ToolOptions<INPUT, unknown>, 'idempotency' | 'needsApproval' | 'approval'> {
-  /** When the model should give work to the agent. Default, if the agent's definition is here: that it works on a task. */
+  /** When the model should use the agent. Required if the agent is given by name. Default: that it works on a task. */
   description?: string;
-  /** What the model passes. Default: `z.object({ task: z.string() })`. */
+  /** The schema of what the model passes. Default: `z.object({ task: z.string() })`. */
   input?: FlexibleSchema<INPUT>;
   /** The agent's first message. Default: `task`, or the input as JSON. */
   message?: (input: INPUT) => string;
   /** The task queue of the agent's workers. Default: the caller's own. */
   taskQueue?: string;
   /**
-   * The call's result comes at once: a {@link BackgroundStart}. The caller goes on, and gets a message when the agent has ended.
-   * Its model gets the tools `agent_status` and `agent_stop`. Default: the call waits for the agent.
+   * The agent works in the background. The call returns a {@link BackgroundStart} at once, and the caller goes on. A
+   * message tells it when the agent has ended. Its model gets the tools `agent_status` and `agent_stop`. Default: the
+   * call waits for the agent.
    */
   background?: boolean;
-  /** What the end of the caller's task does to an agent in the background that still works. Default: `wait`. */
+  /** What happens to a background agent that still works when the caller's task ends. Default: `wait`. */
   atEnd?: AtEnd;
-  /** How long to wait for a report before the session looks at the agent's by itself. Default: one minute, then twice that, and so on. */
+  /** How long to wait for the agent's report before looking at its session. Default: one minute, doubled each time. */
   recheck?: Duration;
 }
 
@@ -47,16 +48,17 @@ const NAMES: readonly (keyof AgentToolOptions)[] = [
 const TASK = z.object({ task: z.string().min(1).describe('What to do, with all that is needed to do it.') });
 
 /**
- * Gives an agent to another one as a tool. Each call starts a session of the agent, whose answer is the call's result: its
- * text, or its value if the agent has an `output` schema. The session has a transcript and effects of its own, the context of
- * the caller, and an id below the caller's. A call is one effect, as that of any mutation: an equal one in answer to the same
- * message gets the same answer.
+ * Makes an agent a tool of another agent. Each call starts a session of the agent. The session's answer is the call's
+ * result: a text, or a value if the agent has an `output` schema. The session has its own transcript and effects, the
+ * caller's context, and an id below the caller's. A call is one effect, as with any mutation: an equal call in answer
+ * to the same message gets the same answer.
  *
- * A worker that has the caller has the agent, too. An agent of other workers is given by its name, with a `taskQueue`.
+ * A worker that has the caller has the agent, too. For an agent of other workers, give its name and a `taskQueue`.
  *
  * With `background`, the call does not wait: {@link AgentToolOptions.background}.
  *
- * - An agent that ends without an answer (it is cancelled, meets a cap, is unknown) is an error result, with the reason.
+ * - If the agent ends without an answer (it is cancelled, meets a cap, is unknown), the result is an error with the
+ *   reason.
  * - On a lost worker: the agent's session goes on with the next worker. It is not started twice.
  * - On a replay of the workflow: the recorded result is used.
  *
@@ -139,12 +141,12 @@ function messageOf(value: unknown, message: ((input: unknown) => string) | undef
   return typeof task === 'string' ? task : JSON.stringify(value);
 }
 
-/** Whether an agent has another one in the background among its tools. */
+/** Whether one of an agent's tools is a background agent. */
 export function hasBackground({ tools }: DefinedAgent): boolean {
   return Object.values(tools).some(({ agent }) => agent?.background !== undefined);
 }
 
-/** The agents with all that are behind their tools, and behind the tools of these. A listed agent stands for one of its name. */
+/** The agents and their sub-agents, at any depth. A listed agent replaces a sub-agent of the same name. */
 export function withSubAgents(agents: readonly DefinedAgent[]): DefinedAgent[] {
   const all = [...agents];
   for (const { tools } of all) {

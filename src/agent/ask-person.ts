@@ -9,11 +9,11 @@ export interface AskPersonOptions {
   /** When the model should ask. Default: when it needs to know something that only a person can tell. */
   description?: string;
   /**
-   * The schema of an object that an answer should be. The console makes a form of it. Other answers are not refused: the
-   * model sees them as they are. Default: any text or JSON.
+   * The schema of the answer, an object. The console shows it as a form. It is not enforced: the model sees any answer
+   * as it is. Default: any text or JSON.
    */
   answer?: FlexibleSchema;
-  /** How long a question waits for its answer. Default: for ever. Then the model gets `otherwise`, or that nobody answered. */
+  /** How long a question waits. Then the model gets `otherwise`, or reads that nobody answered. Default: for ever. */
   expires?: Duration;
   /** The answer when nobody gives one in time, or when a person approves the question without an answer. */
   otherwise?: JsonValue;
@@ -27,8 +27,8 @@ export interface Question {
 }
 
 /**
- * A tool with which the model asks a person. A question waits as an approval does, and the decision `respond` answers it: its
- * output is the tool's result. It waits in the inbox without holding a process, for as long as it takes.
+ * A tool with which the model asks a person. A question waits in the inbox like an approval, without holding a process,
+ * for as long as it takes. The decision `respond` answers it: its output is the tool's result.
  *
  * @example
  * ```ts

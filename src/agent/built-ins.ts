@@ -1,4 +1,4 @@
-/** Tools that every agent may want, and that the session itself answers: they need no worker and no code. */
+/** Tools for any agent that the session itself answers: they need no worker and no code. */
 import type { Duration } from '@temporalio/common';
 import * as z from 'zod';
 import type { BuiltIn } from '../contract/built-in.ts';
@@ -10,7 +10,7 @@ const YEAR: Duration = '365 days';
 
 /** Options of {@link sleepUntil} and {@link remindMe}. */
 export interface TimedOptions {
-  /** When the model should use it. */
+  /** When the model should use the tool. */
   description?: string;
   /** How far away the time may be. Default: 365 days. */
   max?: Duration;
@@ -28,8 +28,8 @@ export interface SleepInput {
 }
 
 /**
- * A tool with which the model waits until a time. The call stays open until then, without holding a process, over deploys,
- * rollovers and rewinds. A message with mode `interrupt` ends it, and so does a person (`perdure wake`).
+ * A tool with which the model waits until a time. The call stays open until then, without holding a process, over
+ * deploys, rollovers and rewinds. A message with mode `interrupt` ends the wait, and so does a person (`perdure wake`).
  *
  * @example
  * ```ts
@@ -73,8 +73,8 @@ export function remindMe({
 }
 
 /**
- * Tools with which the model keeps small text files: `scratchpad_read`, `scratchpad_write` and `scratchpad_list`. The files
- * are part of the session's state, so each checkpoint has its version of them.
+ * Tools with which the model keeps small text files: `scratchpad_read`, `scratchpad_write` and `scratchpad_list`. The
+ * files are part of the session's state, so each checkpoint has its version of them.
  */
 export function scratchpad(): {
   scratchpad_read: DefinedTool<{ path: string }, JsonValue>;
@@ -107,7 +107,7 @@ export interface ScratchpadWrite {
   append?: boolean | undefined;
 }
 
-/** The tool with which a model stops its agents in the background. */
+/** The tool with which a model stops its background agents. */
 export function agentStop(): DefinedTool<{ session: string; reason?: string | undefined }, JsonValue> {
   return builtIn(
     { kind: 'agent_stop' },

@@ -5,13 +5,13 @@ import type { CompensationContext } from './compensation.ts';
 import type { DefinedTool } from './define-tool.ts';
 import type { ToolContext } from './tool-context.ts';
 
-/** The arguments of a compensation's call, with the effect's own parsed. */
+/** The arguments of a compensation: the input and the output of the effect. */
 interface Undone {
   input: unknown;
   output: unknown;
 }
 
-/** A tool's compensation as a tool, whose arguments are those of the effect and its output. */
+/** Makes a tool of a tool's compensation. Its arguments are the input and the output of the effect. */
 export function compensating(tool: DefinedTool, effect: EffectRef): DefinedTool | undefined {
   const { compensate, inputSchema, context } = tool;
   if (compensate === undefined) return undefined;

@@ -11,9 +11,9 @@ export interface CompensationContext<CONTEXT = unknown> extends ToolContext<CONT
 }
 
 /**
- * Undoes an effect of the tool, when somebody asks for that: `perdure cancel --undo`, or a rewind with `undo`. It is guarded
- * like any mutation: recorded before it runs, fenced, settled and verified after a loss. It has the tool's `timeout`,
- * `settle` and `maxAttempts`. If it fails, the session waits for a person.
+ * Undoes an effect of the tool, when somebody asks for that: `perdure cancel --undo`, or a rewind with `undo`. It is
+ * guarded like any mutation: recorded before it runs, fenced, settled and verified after a loss. It has the tool's
+ * `timeout`, `settle` and `maxAttempts`. If it fails, the session waits for a person.
  */
 export interface Compensation<INPUT, OUTPUT, CONTEXT = unknown> {
   /** Undoes the effect. `output` is the result on record. Throw `NotAttemptedError` if nothing happened for certain. */
@@ -24,7 +24,7 @@ export interface Compensation<INPUT, OUTPUT, CONTEXT = unknown> {
     output: OUTPUT,
     context: CompensationContext<CONTEXT>,
   ): Verification<unknown> | PromiseLike<Verification<unknown>>;
-  /** `false`: it runs without a person's approval. Default: a person approves each, by the rules of `approval`. */
+  /** `false`: it runs without approval. Default: a person approves each compensation, by the rules of `approval`. */
   needsApproval?: boolean;
 }
 

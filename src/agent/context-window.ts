@@ -9,18 +9,18 @@ import { deadline, describe, withDeadline } from './validate.ts';
 /** How a session stays within the model's context window. */
 export interface ContextWindowOptions {
   /**
-   * Tokens that a prompt and its reply may have together. Default: of the agent's models that are known, the smallest
-   * window. Without one, a prompt is compacted when the model refuses it.
+   * How many tokens a prompt and its reply may have together. Default: the smallest window of the agent's models that
+   * are known. If none is known, a prompt is compacted when the model refuses it.
    */
   tokens?: number;
   /** The share of the window at which the prompt is compacted, above 0 and at most 1. Default: 0.8. */
   compactAt?: number;
-  /** Tokens of the last messages that stay as they are. Default: a quarter of what the prompt has when it is compacted. */
+  /** How many tokens of the last messages stay as they are. Default, and at most: a quarter of the prompt. */
   keep?: number;
   /**
-   * Replaces the rule. A pure function of what the model sees: it returns the index from which messages stay, or the text of the
-   * summary, or both. What it leaves out, the session does as usual. The worker calls it, a replay does not. If it throws or
-   * returns something else, the session waits and says why.
+   * Your own rule: a pure function of the messages that the model sees. It returns the index from which messages stay,
+   * or the text of the summary, or both; the session does the rest as usual. The worker calls it, a replay does not. If
+   * it throws, returns something else or takes over ten seconds, the session waits and says why.
    */
   compact?: (
     view: readonly Message[],
@@ -28,13 +28,13 @@ export interface ContextWindowOptions {
   ) => CompactionChoice | PromiseLike<CompactionChoice>;
 }
 
-/** What a rule for compacting gets beside the messages. */
+/** The second argument of `compact`. */
 export interface CompactionInfo {
-  /** Bytes of JSON that the messages may have that stay. A token has about three. */
+  /** How many bytes of JSON the messages that stay may have. A token has about three. */
   keep: number;
 }
 
-/** What a rule for compacting returns. `keepFrom` must not separate a call from its result. */
+/** What `compact` returns. `keepFrom` must not separate a call from its result. */
 export interface CompactionChoice {
   keepFrom?: number;
   summary?: string;
@@ -43,7 +43,7 @@ export interface CompactionChoice {
 const NAMES: readonly (keyof ContextWindowOptions)[] = ['tokens', 'compactAt', 'keep', 'compact'];
 const DEFAULTS = { compactAt: 0.8, keepShare: 0.25, keep: 8_000 } as const;
 
-/** Tokens of prompt and reply, by the beginning of the model's id at its provider. Served elsewhere, a model may have less. */
+/** Context windows in tokens, by the beginning of the model's id. Another provider may serve the model with less. */
 const WINDOWS: readonly [RegExp, number][] = [
   [/^gpt-5/, 272_000],
   [/^gpt-4\.1/, 1_047_576],
@@ -64,7 +64,7 @@ export function contextWindowPart(
   const limits = models.flatMap(({ modelId, maxOutputTokens }) => {
     const name = modelId.slice(modelId.lastIndexOf('/') + 1);
     const window = tokens ?? WINDOWS.find(([beginning]) => beginning.test(name))?.[1];
-    // A reply that takes most of the window would leave no prompt.
+    // At least half of the window is for the prompt, even if a reply may be longer.
     return window === undefined ? [] : [Math.floor(share * Math.max(window - maxOutputTokens, window / 2))];
   });
   const compactAt = limits.length === 0 ? undefined : Math.max(1, Math.min(...limits));
@@ -93,7 +93,7 @@ export function contextWindowProblem(options: ContextWindowOptions | false | und
     : 'contextWindow.compact is not a function: write (view, { keep }) => ({ keepFrom })';
 }
 
-/** What an agent's own rule chooses for a view, checked. Without a rule, nothing. */
+/** Asks an agent's own rule how to compact a view, and checks the choice. Without a rule, the choice is empty. */
 export async function chooseCompaction(
   { name, contextWindow }: { name: string; contextWindow?: ContextWindowOptions | false },
   view: readonly Message[],

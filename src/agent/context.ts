@@ -5,16 +5,16 @@ import { type InputProblem, inputProblem } from '../contract/inputs.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { type Checked, type Deadline, deadline, inWords, validate } from './validate.ts';
 
-/** Where a context is checked: an agent, or one of its tools. */
+/** An agent or a tool, which may have a schema of the context. */
 interface WithContext {
   readonly context?: FlexibleSchema<unknown>;
 }
 
 /**
- * Parses a context for a tool, or for the agent itself. Their functions get the result. This happens at each use, because
- * a worker's schema can be newer than the session.
+ * Parses a context for the functions of a tool, or of the agent itself. This happens at each use, because a worker's
+ * schema can be newer than the session.
  *
- * @param given - the recorded context. It is empty if the session started without one.
+ * @param given - the recorded context, if the session started with one
  */
 export async function readContext(
   agent: WithContext,

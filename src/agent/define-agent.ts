@@ -67,7 +67,7 @@ const CALL_ID = /^call_\d+_\d+$/;
  */
 export function defineAgent<CONTEXT = unknown, INPUT extends object = object, OUTPUT = unknown>(
   options: AgentOptions<CONTEXT, OUTPUT> & {
-    // What the schema takes differs from what it returns where a field has a default.
+    // A schema's input differs from its output where a field has a default.
     context?: { readonly '~standard'?: { readonly types?: { readonly input: INPUT } | undefined } };
   },
   // A schema of any type takes any object.
@@ -134,7 +134,7 @@ export function defineAgent<CONTEXT = unknown, INPUT extends object = object, OU
     ...rest,
     perdure: 'agent',
     name,
-    // It is only called with what the context's schema returns.
+    // Instructions are only called with what the context's schema returns.
     instructions: instructions as DefinedAgent['instructions'],
     models,
     tools: checked,
@@ -147,7 +147,8 @@ export function defineAgent<CONTEXT = unknown, INPUT extends object = object, OU
 }
 
 /**
- * Checks a definition again where it is used, because it may be a changed copy that {@link defineAgent} has not checked.
+ * Checks a definition again where it is used, because it may be a changed copy that {@link defineAgent} has not
+ * checked.
  *
  * @throws PerdureError `INVALID_DEFINITION` as {@link defineAgent}.
  */

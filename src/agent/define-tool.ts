@@ -18,29 +18,29 @@ export type DefinedTool<INPUT = unknown, OUTPUT = unknown, CONTEXT = unknown> = 
 > & {
   /** `plain`: an AI SDK tool without a declared effect. */
   readonly perdure: 'tool' | 'plain';
-  /** Of `sleepUntil` and the like: the session answers its calls itself. */
+  /** Set by `sleepUntil` and other built-in tools: the session answers the calls itself. */
   readonly builtIn?: BuiltIn;
-  /** Of `askPerson`: what its questions take as an answer. */
+  /** Set by `askPerson`: how its questions are answered. */
   readonly question?: { answer?: FlexibleSchema; otherwise?: JsonValue };
-  /** Another agent answers its calls: see {@link agentTool}. */
+  /** Set by {@link agentTool}: another agent answers the calls. */
   readonly agent?: SubAgent;
 };
 
 /** The agent behind a tool. */
 export interface SubAgent {
   readonly name: string;
-  /** Absent: other workers have it. */
+  /** Absent: other workers have the agent. */
   readonly definition?: { readonly perdure: 'agent'; readonly name: string };
   readonly taskQueue?: string;
-  /** It works in the background. Absent: the call waits for it. */
+  /** What happens to a background agent when the caller's task ends. Absent: the call waits for the agent. */
   readonly background?: AtEnd;
   /** The agent's first message. */
   readonly message: (input: unknown) => string;
 }
 
 /**
- * A tool throws it when its effect certainly did not happen: the connection was refused, or the service declined. It is the
- * only error of a mutation that counts as *absent* without asking `verify`.
+ * A tool throws this error when its effect certainly did not happen: the connection was refused, or the service
+ * declined. It is the only error of a mutation that counts as *absent* without asking `verify`.
  */
 export class NotAttemptedError extends PerdureError {
   override readonly name: string = 'NotAttemptedError';
@@ -89,7 +89,8 @@ const ANNOTATIONS: readonly string[] = [
 ];
 
 /**
- * The effect of an imported tool: an {@link Effect}, or an object with `effect` and other options of {@link defineTool}.
+ * The effect of an imported tool: an {@link Effect}, or an object with `effect` and other options of {@link
+ * defineTool}.
  */
 export type ToolEffect =
   | Effect
@@ -116,7 +117,7 @@ export function annotatedTool(
   return checkedTool({ ...tool, ...(options as Partial<ToolOptions<unknown, unknown>>) });
 }
 
-/** What two calls of a tool have in common if they are one effect. */
+/** Which equal calls of a tool are one effect. */
 export function scopeOf(tool: DefinedTool): IdempotencyScope {
   if (typeof tool.idempotency === 'function') return 'session';
   if (tool.perdure === 'plain') return 'call';

@@ -29,12 +29,12 @@ export function outputSchemaProblem(given: unknown): string | null {
 
 /** The problem of a tool's schema that can be found without running it, with what to write instead, or `null`. */
 export function schemaProblem(tool: Checked): string | null {
-  // A function is called later.
+  // A schema in a function is read later.
   if (typeof tool.inputSchema === 'function') return null;
   try {
     const written: unknown = asSchema(tool.inputSchema).jsonSchema;
     if (!isPromise(written)) readSchema(tool, written);
-    // The worker's start reports it.
+    // The worker reports the error when it starts.
     else written.then(undefined, () => {});
     return null;
   } catch (error) {
@@ -82,7 +82,7 @@ function readSchema(tool: Checked, written: unknown): JsonObject {
   const named: readonly string[] =
     (typeof tool.idempotency === 'object' ? tool.idempotency.args : undefined) ?? [];
   const unknown = named.find((argument) => !known.includes(argument));
-  // A schema composed of others has its arguments elsewhere.
+  // A schema that is composed of other schemas lists its arguments elsewhere.
   if (unknown !== undefined && (schema['additionalProperties'] === false || known.length > 0)) {
     // All its calls would count as equal, and only one would run.
     throw new PerdureError(

@@ -13,7 +13,8 @@ export type Instructions = { ok: true; text: string } | { ok: false; problem: st
 /**
  * Returns an agent's instructions for a session with this context.
  *
- * @param limits - the most bytes that a function may return, which the budget reserves, and how long it may take
+ * @param limits - how many bytes a function may return (the budget reserves them), and how many milliseconds it may
+ * take
  */
 export async function instructionsFor(
   agent: DefinedAgent,

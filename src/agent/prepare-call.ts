@@ -1,4 +1,4 @@
-/** Prepares a call that the model asked for: checks its arguments, finds its identity, decides whether a person must approve it. */
+/** Prepares the calls that the model asked for. */
 
 import { canonicalJson, type JsonObject, type JsonValue, sha256Hex } from '../contract/json.ts';
 import type { PreparedCall } from '../contract/model-call.ts';
@@ -21,8 +21,9 @@ export async function parseArgs(
 }
 
 /**
- * Prepares a call: checks its arguments, finds its identity, and decides whether a person must approve it. If the deadline
- * comes first, a call whose schema did not answer is invalid, and a call whose `needsApproval` did not answer asks a person.
+ * Prepares a call: checks its arguments, finds its identity, and decides whether a person must approve it. If the
+ * deadline comes first, a call whose schema did not answer is invalid, and a call whose `needsApproval` did not answer
+ * asks a person.
  */
 export async function prepareCall(
   agent: AgentRuntime,
@@ -30,7 +31,7 @@ export async function prepareCall(
   waits: Deadline = deadline(),
 ): Promise<PreparedCall> {
   const { name, args, callId } = request;
-  // A model may ask for a tool with the name of a property of every object.
+  // A model may ask for a tool named `constructor` or another property of every object.
   const tool = Object.hasOwn(agent.definition.tools, name) ? agent.definition.tools[name] : undefined;
   if (tool === undefined) {
     const names = Object.keys(agent.definition.tools).join(', ') || 'none';
@@ -57,7 +58,7 @@ export async function prepareCall(
     : prepared;
 }
 
-/** The identity of a call, if it differs from all its arguments. */
+/** What identifies the effect of a call, if that is not just all its arguments. */
 function identityOf(
   tool: DefinedTool,
   value: unknown,

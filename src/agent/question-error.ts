@@ -2,11 +2,12 @@ import type { JsonObject, JsonValue } from '../contract/json.ts';
 import { NotAttemptedError } from './define-tool.ts';
 
 /**
- * A tool throws it to ask a person something before it does anything. The question waits in the inbox, and no process waits
- * with it. A person answers with the decision `respond`. Then the tool runs again, as another dispatch of the same call, and
- * finds the answer in `answers` of its context. A call may ask ten times. One of scope `global` cannot ask.
+ * A tool throws this error to ask a person something before it does anything. The question waits in the inbox, without
+ * holding a process. A person answers with the decision `respond`. Then the tool runs again, as another dispatch of the
+ * same call, and finds the answer in `answers` of its context. A call may ask ten times. A call of scope `global`
+ * cannot ask.
  *
- * For a mutation it means, as {@link NotAttemptedError} does, that nothing has happened.
+ * For a mutation the error means, like {@link NotAttemptedError}, that nothing has happened.
  *
  * @example
  * ```ts
@@ -25,7 +26,7 @@ import { NotAttemptedError } from './define-tool.ts';
  */
 export class QuestionError extends NotAttemptedError {
   override readonly name: string = 'QuestionError';
-  /** JSON Schema of the answer, for forms. Answers are not checked by it. */
+  /** JSON Schema of the answer, for forms. Answers are not checked against it. */
   readonly answer: JsonObject | undefined;
   /** What the tool gets back with the answer. */
   readonly state: JsonValue | undefined;

@@ -14,18 +14,18 @@ export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOption
    * arguments that identify the effect. Pass it to services that honour such keys. The model never sees it.
    */
   idempotencyKey: string;
-  /** 1, 2, …: the dispatch of a mutation (each further one follows a recorded *absent*), otherwise Temporal's attempt. */
+  /** 1, 2, …: the dispatch of a mutation (each further one follows a recorded *absent*), or else the attempt. */
   attempt: number;
   /**
-   * Aborts at the tool's time-out, when the call is cancelled, and when the worker shuts down. For a mutation it also aborts
-   * when the worker has not reached the server for the agent's `heartbeat`, before the server can give the call to another
-   * worker. Pass it to the request that has the effect.
+   * Aborts at the tool's time-out, when the call is cancelled, and when the worker shuts down. For a mutation it also
+   * aborts when the worker has not reached the server for the agent's `heartbeat`, before the server can give the call
+   * to another worker. Pass it to the request that has the effect.
    */
   abortSignal: AbortSignal;
   /**
-   * Checks that the call still belongs to this worker: it asks Temporal, unless it knew within the last 100 ms. Throws
-   * `FENCED` when the call was cancelled or has timed out, or another worker may have it. Do not catch that. Call `fence`
-   * just before the request that has the effect.
+   * Checks that the call still belongs to this worker: asks Temporal, unless the last answer is at most 100 ms old.
+   * Throws `FENCED` when the call was cancelled or has timed out, or another worker may have it. Do not catch that
+   * error. Call `fence` just before the request that has the effect.
    */
   fence: () => Promise<void>;
   /** What people have answered to the questions of this call, oldest first: see {@link QuestionError}. */
@@ -33,8 +33,8 @@ export interface ToolContext<CONTEXT = unknown> extends Omit<ToolExecutionOption
   /** The session's scratchpad directory, if it has one. */
   scratchpadRoot?: string;
   /**
-   * The session's context, parsed by the tool's `context` schema, or else by the agent's. It is empty if the session started
-   * without one. The tool must not touch data of another tenant than `context.tenant`.
+   * The session's context, parsed by the tool's `context` schema, or else by the agent's. It is empty if the session
+   * started without one. The tool must not touch data of another tenant than `context.tenant`.
    */
   context: CONTEXT;
 }

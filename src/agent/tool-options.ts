@@ -8,7 +8,7 @@ import type { ToolContext, Verification } from './tool-context.ts';
 /** The second argument of `needsApproval`. Its list of messages is empty. */
 export interface ApprovalOptions<CONTEXT = unknown>
   extends Pick<ToolExecutionOptions, 'toolCallId' | 'messages'> {
-  /** As {@link ToolContext.context}. */
+  /** The session's context, as in {@link ToolContext.context}. */
   context: CONTEXT;
 }
 
@@ -16,9 +16,9 @@ export interface ApprovalOptions<CONTEXT = unknown>
 export type Idempotency<INPUT, CONTEXT = unknown> =
   | {
       /**
-       * Which equal calls are one effect. `call`: none. `message`: those in answer to one message of the user. `session`:
-       * those of one session. `global` (for `mutate`): those of all sessions. Default: `message` for `mutate`, otherwise
-       * `call`.
+       * Which equal calls are one effect. `call`: none. `message`: those in answer to one message of the user.
+       * `session`: those of one session. `global` (for `mutate`): those of all sessions. Default: `message` for
+       * `mutate`, otherwise `call`.
        */
       scope?: IdempotencyScope;
       /** For scope `global`: how long the record of an effect answers equal calls. Default: one day. */
@@ -42,11 +42,11 @@ export interface ApprovalRules {
   expires?: Duration;
   /** What happens if nobody decides in that time. Default: `reject`. */
   onExpiry?: 'approve' | 'reject';
-  /** How many people must approve, 1 to 10. Each is another one. One is enough to reject. Default: 1. */
+  /** How many different people must approve, 1 to 10. One person is enough to reject. Default: 1. */
   people?: number;
-  /** Nobody approves who has sent or edited messages of the session, or taken it back. */
+  /** Whoever has sent or edited messages of the session, or rewound or forked it, cannot approve. */
   byAnother?: true;
-  /** With `people` or `byAnother`: names that nobody has verified count, too. Default: they do not. */
+  /** With `people` or `byAnother`: unverified names count, too. Default: they do not. */
   unverified?: true;
 }
 
@@ -58,14 +58,14 @@ export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
   /** What a call does to the world. Default: `mutate`, the safe choice. */
   effect?: Effect;
   /**
-   * The schema of what this tool needs of the session's context. It gives `context` its type. A session whose context does
-   * not fit waits.
+   * The schema of what this tool needs from the session's context. It gives `context` its type. A session whose context
+   * does not fit waits.
    */
   context?: FlexibleSchema<CONTEXT>;
   idempotency?: Idempotency<INPUT, CONTEXT>;
   /**
    * Whether a person must approve a call first. The function is called once, when the model asks for the call; a replay
-   * uses the recorded answer. If it throws, or the functions of one reply take over ten seconds, a person is asked.
+   * uses the recorded answer. If it throws, or the checks of one reply take over ten seconds, a person is asked.
    */
   needsApproval?:
     | boolean
@@ -75,21 +75,22 @@ export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
   /** How long one attempt may take. Default: one minute. */
   timeout?: Duration;
   /**
-   * How long an attempt can still take effect after its `abortSignal` or its worker's death. Default: 5 seconds. A tool that
-   * ignores the signal and `fence` can take effect until its `timeout`: set `settle` to that time.
+   * How long an attempt can still take effect after its `abortSignal` or its worker's death. Default: 5 seconds. A tool
+   * that ignores the signal and `fence` can take effect until its `timeout`: set `settle` to that time.
    */
   settle?: Duration;
   /**
-   * The most dispatches of a mutation (each after a recorded *absent*), or attempts of another tool after lost workers.
-   * Default: 3. A call that an orderly shutdown of the worker interrupts does not count. Of those whose worker dies before
+   * The most dispatches of a mutation (each after a recorded *absent*), or attempts of any other tool. Default: 3. An
+   * attempt that an orderly shutdown of the worker interrupts does not count. Of the attempts whose worker dies before
    * the tool begins, at most the first counts.
    */
   maxAttempts?: number;
   /**
-   * Runs the call. The result must be JSON. A large one is shortened, with a notice.
+   * Runs the call. The result must be JSON. A large result goes to the store of values, or is shortened with a notice.
    *
-   * - On throw: for `read` and `idempotent`, the model gets the error's message. For `mutate`, the effect may have happened,
-   *   so the call is *unknown*: it settles and is verified. Throw {@link NotAttemptedError} if nothing happened for certain.
+   * - On throw: for `read` and `idempotent`, the model gets the error's message. For `mutate`, the effect may have
+   *   happened, so the call is *unknown*: it settles and is verified. Throw {@link NotAttemptedError} if nothing
+   *   happened for certain.
    * - On a lost worker: `read` and `idempotent` run again. `mutate` is *unknown*.
    * - On a replay of the workflow: it is not called. The recorded result is used.
    */
@@ -101,18 +102,19 @@ export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
    * - `absent`: it did not happen **and will not**. The call is dispatched again.
    * - `unknown`: `verify` cannot tell. The call waits for a person.
    *
-   * It is called after the `settle` time, with the same input and key as `execute`. After a throw or a time-out it is tried
-   * twice more, and then counts as `unknown`. Without `verify`, a lost mutation waits for a person. A replay does not call it.
+   * It is called after the `settle` time, with the same input and key as `execute`. After a throw or a time-out it is
+   * tried twice more. Then the outcome is `unknown`. Without `verify`, a lost mutation waits for a person. A replay
+   * does not call it.
    */
   verify?(
     input: INPUT,
     context: ToolContext<CONTEXT>,
   ): Verification<OUTPUT> | PromiseLike<Verification<OUTPUT>>;
-  /** Undoes an effect, when somebody asks for that. Default: people have to. */
+  /** Undoes an effect, when somebody asks for that. Default: people must undo it themselves. */
   compensate?: Compensation<INPUT, OUTPUT, CONTEXT>;
   /**
-   * What the model gets in place of the output, as in the AI SDK. It is called once for each output, and its result is
-   * recorded. If it throws, or returns something else, the model gets the output.
+   * Returns what the model gets in place of the output, as in the AI SDK. It is called once for each output, and its
+   * result is recorded. If it throws, returns something else or takes over five seconds, the model gets the output.
    */
   toModelOutput?(
     options: ModelOutputOptions<INPUT, OUTPUT>,

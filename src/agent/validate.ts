@@ -12,7 +12,7 @@ const CHECKS_MS = 10_000;
 export interface Deadline {
   /** As `performance.now()`, in milliseconds. */
   until: number;
-  /** Ends it at once. */
+  /** Ends the wait at once. */
   signal?: AbortSignal;
 }
 
@@ -76,7 +76,7 @@ function failed(error: unknown, at?: string): Checked {
   return { ok: false, problem: describe(error, at), issues: issuesOf(error, at) };
 }
 
-/** The result of a failed check in words, with the fields. */
+/** The error of a failed check in words, with the fields. */
 export function describe(error: unknown, at?: string): string {
   return inWords(issuesOf(error, at));
 }
