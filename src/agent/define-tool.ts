@@ -89,8 +89,8 @@ const ANNOTATIONS: readonly string[] = [
 ];
 
 /**
- * The effect of an imported tool: an {@link Effect}, or an object with `effect` and other options of {@link
- * defineTool}.
+ * The effect of an imported tool: an {@link Effect}, or an object with `effect` and other options of
+ * {@link defineTool}.
  */
 export type ToolEffect =
   | Effect

@@ -18,14 +18,14 @@ import { continuationOf, oldAnswerTo, oldQuestionOf, questionOf, UnsupportedRequ
 
 /** How long a server may take to answer when a connection opens, in milliseconds. */
 const OPEN_MS = 20_000;
-/** The tool's own time-out ends a call, through its signal. */
+/** In effect no time-out: the tool's own time-out ends a call, through its signal. */
 const CALL_MS = 2_000_000_000;
 
 interface CallOptions {
   signal: AbortSignal;
   /** What people have answered to the server's questions in this call. */
   answers: readonly ToolAnswer[];
-  /** Whether the call may run again after it was begun: then a person can be asked what the server asks meanwhile. */
+  /** Whether the call may run again after it has begun. If so, a person can answer what the server asks meanwhile. */
   mayRepeat: boolean;
 }
 
@@ -35,7 +35,7 @@ const MOST_ROUNDS = 5;
 /** An open connection. */
 interface OpenConnection {
   /**
-   * @returns what the server says. `declined`: what it has asked meanwhile, in vain
+   * @returns the server's result. `declined`: the questions that it asked meanwhile, and that nobody answered
    * @throws QuestionError when the server asks a person
    */
   call(
@@ -45,7 +45,7 @@ interface OpenConnection {
   ): Promise<{ result: CallToolResult; declined: string[] }>;
 }
 
-/** A call that is under way. Servers of older protocols ask meanwhile. */
+/** A call that is running. Servers of older protocols ask their questions meanwhile. */
 interface CallUnderWay extends CallOptions {
   client: Client;
   asked: QuestionError | null;
@@ -56,11 +56,11 @@ export class McpConnection {
   readonly #name: string;
   readonly #transport: () => Transport;
   readonly #calls = new Set<CallUnderWay>();
-  /** Take no more calls, and close after those that they have. */
+  /** Clients that take no more calls, and close when their calls have ended. */
   readonly #retired = new Set<Client>();
   #open: Promise<Client> | null = null;
 
-  /** @param name - of the server, for the people whom it asks */
+  /** @param name - the server's name, for the people whom it asks */
   constructor(name: string, transport: () => Transport) {
     this.#name = name;
     this.#transport = transport;
@@ -69,7 +69,7 @@ export class McpConnection {
   async tools(): Promise<Tool[]> {
     const client = await this.#connected();
     const { tools } = await client.listTools(undefined, { timeout: OPEN_MS });
-    // With the schema of its output, the SDK would refuse what was done.
+    // With an output schema, the SDK could refuse the result of a call that has taken effect.
     return tools.map(({ outputSchema: _outputSchema, ...tool }) => tool);
   }
 
@@ -89,7 +89,7 @@ export class McpConnection {
                 signal: options.signal,
                 timeout: CALL_MS,
                 allowInputRequired: true,
-                // With a definition the SDK sends a call once.
+                // With a definition, the SDK sends the call only once.
                 toolDefinition: tool,
               },
             );
@@ -104,7 +104,7 @@ export class McpConnection {
         } catch (error) {
           if (call.asked !== null) throw call.asked;
           if (error instanceof QuestionError || error instanceof UnsupportedRequest) throw error;
-          // An answer of the server has a number. Whatever else has happened, the next call gets a fresh connection.
+          // An error from the server has a numeric code. After any other error, the next call gets a fresh connection.
           if (typeof (error as { code?: unknown }).code !== 'number') this.#drop(client, !options.mayRepeat);
           throw error;
         } finally {
@@ -130,7 +130,7 @@ export class McpConnection {
       {
         versionNegotiation: { mode: 'auto' },
         capabilities: { elicitation: { form: {}, url: {} } },
-        // A question of the server would make the SDK send the call again.
+        // Otherwise the SDK would send the call again after a question of the server.
         inputRequired: { autoFulfill: false },
       },
     );
@@ -141,13 +141,13 @@ export class McpConnection {
   }
 
   /**
-   * Answers a server of an older protocol, which asks while a call runs. No person answers in that time: the call is given up
-   * and begins again with the answer. A mutation is not given up: its question is declined.
+   * Answers a server of an older protocol, which asks while a call runs. No person answers in that time, so the call is
+   * given up, and runs again with the answer. A mutation must not run again, so its question is declined.
    */
   #answer(client: Client, params: ElicitRequest['params']): ElicitResult {
     const calls = this.#callsOf(client);
     const [call, ...others] = calls;
-    // It does not say which call it is about.
+    // The question does not say which call it is about.
     const isClear = call !== undefined && others.length === 0;
     const known = isClear ? oldAnswerTo(params, call.answers) : undefined;
     if (known !== undefined) return known;
@@ -164,8 +164,8 @@ export class McpConnection {
   }
 
   /**
-   * The next call gets a fresh connection. A lost mutation closes this one at once: a server that is frozen must not wake up
-   * and go on. Otherwise it closes after the calls that it has.
+   * Gives the next call a fresh connection. After a lost mutation this connection closes at once, so that a frozen
+   * server cannot wake up and go on. Otherwise it closes when its calls have ended.
    */
   #drop(client: Client, atOnce: boolean): void {
     const open = this.#open;

@@ -1,4 +1,4 @@
-/** Tools of an MCP server, with the guard that their effects need. */
+/** Makes the tools of an MCP server tools of an agent, and guards their effects. */
 import type { CallToolResult, Tool, Transport } from '@modelcontextprotocol/client';
 import { type FlexibleSchema, jsonSchema } from 'ai';
 import {
@@ -15,7 +15,7 @@ import type { Effect } from '../contract/manifest.ts';
 import { McpConnection } from './connection.ts';
 import { UnsupportedRequest } from './questions.ts';
 
-/** What an agent says of a server's tool. */
+/** How an agent uses one of the server's tools. */
 export interface McpToolOptions
   extends Partial<
     Pick<
@@ -34,48 +34,51 @@ export interface McpToolOptions
   /** The name that the model gets. Default: the server's, after `prefix`. */
   as?: string;
   /**
-   * Asks `verify` after each answer of the server, which may be wrong. A call that the server has failed and `verify` has
-   * found is done. A call that the server has done and `verify` has not found is *unknown*. Default: false.
+   * Asks `verify` after each answer of the server, which may be wrong. If the server reports an error and `verify`
+   * finds the effect, the call is done. If the server reports success and `verify` does not find the effect, the call
+   * is *unknown*. Default: false.
    */
   confirm?: boolean;
 }
 
+/** Options of {@link mcpTools}. */
 export interface McpToolsOptions {
-  /** The server, in errors. */
+  /** The server's name in errors and questions. */
   name: string;
   /**
-   * Makes a transport of `@modelcontextprotocol/client`, with its credentials: over HTTP, or a process. It is called for each
-   * connection: at the start, and when one was lost.
+   * Makes a transport of `@modelcontextprotocol/client`, with its credentials: over HTTP, or to a process. It is called
+   * for each connection: at the start, and after a loss.
    */
   transport: () => Transport;
   /**
-   * Whether the server's hints count: then `readOnlyHint` makes a tool a `read`, and `idempotentHint` an `idempotent` one.
-   * Default: false. Every tool is a `mutate` unless `tools` says otherwise.
+   * Whether the server's hints count: then `readOnlyHint` makes a tool a `read`, and `idempotentHint` an `idempotent`
+   * one. Default: false. Every tool is a `mutate` unless `tools` says otherwise.
    */
   trusted?: boolean;
-  /** By the server's name of a tool: what it does, how it is verified, who approves it. */
+  /** Options by the server's name of a tool: what the tool does, how it is verified, who approves it. */
   tools?: Readonly<Record<string, McpToolOptions>>;
   /** The tools to take. Default: all. */
   only?: readonly string[];
   /**
-   * What a person has read: the digest of the tools' names, descriptions and schemas. A server with others is refused, with
-   * all of them and their digest. Default: any are taken.
+   * The digest of the tools' names, descriptions and schemas that a person has read. If the server has other ones,
+   * `mcpTools` throws an error with all of them and their digest. Default: no check.
    */
   digest?: string;
-  /** Goes before each name, so that two servers can have tools of one name. */
+  /** Goes before each name, so that two servers can have tools of the same name. */
   prefix?: string;
 }
 
-/** Tools of one server that an agent takes without a choice. Each prompt holds all of them. */
+/** The most tools of one server that an agent takes. Each prompt holds all of them. */
 const MOST_TOOLS = 128;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
-/** The answers of a server that ran nothing: invalid request, no such tool or arguments, a capability or a visit that it needs. */
+/** Error codes after which nothing ran: invalid request, unknown tool, bad arguments, missing capability or visit. */
 const REFUSALS: ReadonlySet<number> = new Set([-32_600, -32_601, -32_602, -32_021, -32_042]);
 
 /**
- * Connects to an MCP server, and makes its tools tools of an agent. Needs the optional package `@modelcontextprotocol/client`.
- * The connection is opened again after a loss. What a tool's server says of an error is the tool's result. A server that dies in
- * a call leaves a mutation *unknown*: `verify` or a person tells. A changed list of tools counts from the worker's next start.
+ * Connects to an MCP server, and returns its tools for an agent, by name. Needs the optional package
+ * `@modelcontextprotocol/client`. A lost connection is opened again. An error that the server reports is the tool's
+ * result. If the server dies during a mutation, the call is *unknown*: `verify` or a person decides. A changed list of
+ * tools counts from the worker's next start.
  *
  * @throws PerdureError `INVALID_DEFINITION` naming the field, and when the server cannot be reached
  * @example
@@ -137,7 +140,7 @@ export async function mcpTools(options: McpToolsOptions): Promise<Record<string,
   return made;
 }
 
-/** Refuses tools that a person has not read: what a server writes there goes into each prompt. */
+/** Refuses tools that nobody has read: the server's descriptions go into each prompt. */
 function checkRead(name: string, taken: readonly Tool[], read: string | undefined): void {
   if (read === undefined) return;
   const tools = taken.map(({ name: tool, title = null, description = null, inputSchema }) =>
@@ -146,7 +149,7 @@ function checkRead(name: string, taken: readonly Tool[], read: string | undefine
   const digest = shortDigest(digestJson(tools));
   if (digest === read) return;
   const texts = taken.map(({ name: tool, title = '', description = '' }) =>
-    // Characters that nobody sees may hold instructions.
+    // Invisible characters may hold instructions.
     `${tool}: ${title} ${description}`.replace(
       /\p{C}/gu,
       (hidden) => `\\u{${hidden.codePointAt(0)?.toString(16)}}`,
@@ -171,7 +174,7 @@ function toolOf(
     description: tool.description ?? tool.title ?? tool.name,
     // The server checks the arguments.
     inputSchema: jsonSchema<JsonObject>(tool.inputSchema as object) as FlexibleSchema<JsonObject>,
-    // Nobody has said which calls of it are equal.
+    // By default no two calls are equal, because nobody has said which ones are.
     ...(given.idempotency === undefined ? { idempotency: { scope: 'call' } } : {}),
     ...given,
     effect,
@@ -198,7 +201,7 @@ function toolOf(
   });
 }
 
-/** @throws Error when `verify` does not find what the server says that it has done: the call is unknown */
+/** @throws Error when `verify` contradicts the server or cannot tell: the call is then unknown */
 function confirmed(output: JsonValue, isError: boolean, found: Verification<JsonValue>): JsonValue {
   if (found.outcome === 'landed') return isError ? (found.output ?? null) : output;
   if (found.outcome === 'absent' && isError) return output;
@@ -212,7 +215,7 @@ function hinted({ annotations }: Tool): Effect {
   return annotations?.idempotentHint === true ? 'idempotent' : 'mutate';
 }
 
-/** Says what the server has asked in vain. */
+/** Adds the questions that the server has asked in vain to its result. */
 function withDeclined(result: CallToolResult, declined: readonly string[]): CallToolResult {
   if (declined.length === 0) return result;
   const { structuredContent: _, ...rest } = result;
@@ -257,7 +260,7 @@ function modelPart(
   }
 }
 
-/** The words of an error after which the tool certainly has not run, or `null`. */
+/** The message of an error that means that the tool certainly has not run, or `null`. */
 function refusalOf(error: unknown): string | null {
   const { code } = error as { code?: unknown };
   if (error instanceof UnsupportedRequest) return error.message;

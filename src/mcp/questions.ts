@@ -6,14 +6,14 @@ import { defined, type JsonObject, type JsonValue } from '../contract/json.ts';
 
 type Asked = ElicitRequest['params'];
 
-/** What a question needs to go back to the server with its answer. */
+/** What goes back to the server with the answer to a question. */
 interface Place {
   requestState?: string;
   /** The server's questions, by its keys. */
   asked: Record<string, Pick<Asked, 'mode'> & { schema?: JsonObject }>;
 }
 
-/** A server asks for something that is no question to a person. It has not acted yet. */
+/** The error when a server asks for something that no person can answer. The server has not acted yet. */
 export class UnsupportedRequest extends NotAttemptedError {
   constructor(message: string) {
     super(message, { retryable: false });
@@ -21,7 +21,7 @@ export class UnsupportedRequest extends NotAttemptedError {
 }
 
 /**
- * The questions of an `input_required` result, as one.
+ * Joins the questions of an `input_required` result into one question.
  *
  * @throws UnsupportedRequest when the server asks for something else
  */
@@ -46,14 +46,14 @@ export function oldQuestionOf(server: string, params: Asked): QuestionError {
   return ask(`${server} asks: ${textOf(params)}`, { asked: { [textOf(params)]: placeOf(params) } });
 }
 
-/** The answer at hand to a question of a server of an older protocol. */
+/** The recorded answer to a question of a server of an older protocol, if there is one. */
 export function oldAnswerTo(params: Asked, answers: readonly ToolAnswer[]): ElicitResult | undefined {
   const key = textOf(params);
   const answer = answers.findLast(({ state }) => Object.hasOwn(asPlace(state).asked, key));
   return answer === undefined ? undefined : answersTo(answer)[key];
 }
 
-/** What a call has to say beside its arguments once its questions are answered. */
+/** What a call sends beside its arguments once its questions are answered. */
 export function continuationOf(answers: readonly ToolAnswer[]): {
   inputResponses?: Record<string, ElicitResult>;
   requestState?: string;
@@ -64,7 +64,7 @@ export function continuationOf(answers: readonly ToolAnswer[]): {
   return { inputResponses: answersTo(last), ...defined({ requestState }) };
 }
 
-/** @throws QuestionError the same question again, when the answer lacks a field */
+/** @throws QuestionError with the same question again, when the answer lacks a field */
 function answersTo(answer: ToolAnswer): Record<string, ElicitResult> {
   const { asked } = asPlace(answer.state);
   const keys = Object.keys(asked);
