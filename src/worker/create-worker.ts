@@ -8,8 +8,9 @@ import { UntimedWorker } from './sdk-internals.ts';
 /** Options of a worker of sessions, besides Temporal's own `WorkerOptions`. */
 export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerOptions, 'taskQueue'> {
   /**
-   * The address of Temporal, without a `connection`. Default: `TEMPORAL_ADDRESS` or the user's Temporal config file with its
-   * namespace, otherwise `localhost:7233`. Without TLS nothing is compressed, unless `grpcCompression` says so.
+   * The address of Temporal, if there is no `connection`. Default: `TEMPORAL_ADDRESS` or the user's Temporal config
+   * file with its namespace, otherwise `localhost:7233`. Without TLS nothing is compressed, unless `grpcCompression`
+   * says so.
    */
   address?: string | NativeConnectionOptions | undefined;
   /** Default: `perdure`. */
@@ -17,11 +18,12 @@ export interface SessionWorkerOptions extends PerdurePluginOptions, Omit<WorkerO
 }
 
 /**
- * Creates a Temporal worker that runs agent sessions. Start it with `worker.run()`. At a shutdown, calls in flight have ten
- * seconds to end; the next worker recovers the others. A connection that it opened is closed after the run.
+ * Creates a Temporal worker that runs agent sessions. Start it with `worker.run()`. At a shutdown, calls in flight have
+ * ten seconds to end; the next worker recovers the others. A connection that `createWorker` opened is closed after the
+ * run.
  *
- * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name; `SERVER_UNAVAILABLE` when
- * no `connection` is given and the address does not answer.
+ * @throws PerdureError `INVALID_DEFINITION` when an agent cannot be resolved or two have one name; `SERVER_UNAVAILABLE`
+ * when no `connection` is given and the address does not answer.
  * @example
  * ```ts
  * import { createWorker, defineAgent } from 'perdure';

@@ -11,18 +11,18 @@ export interface DeploymentOptions {
   /** The name that all versions of these workers share. It must not contain `.` or `:`. */
   name: string;
   /**
-   * Names this version. Default: the version of this package and the digest of the workflow bundle, so that workers with
-   * the same workflow code have the same version. Required with `workflowsPath`.
+   * Names this version. Default: the version of this package and the digest of the workflow bundle, so that workers
+   * with the same workflow code have the same version. Required with `workflowsPath`.
    */
   buildId?: string;
   /**
    * `AUTO_UPGRADE`: sessions move to the current version with their next workflow task. `PINNED`: they stay on their
-   * version until somebody moves them. It holds for all workflows of the worker. Default: `AUTO_UPGRADE`.
+   * version until somebody moves them. This applies to all workflows of the worker. Default: `AUTO_UPGRADE`.
    */
   behavior?: VersioningBehavior;
 }
 
-/** The chosen workflows of a worker, as far as they are known before it starts. */
+/** The workflow bundle of a worker, if it is known before the worker starts. */
 type Workflows = WorkerOptions['workflowBundle'];
 
 /**
@@ -58,7 +58,7 @@ export async function versionOptions(
   };
 }
 
-/** A short digest of a workflow bundle. Half of the events carry a build id, and the SDK's own has 91 characters. */
+/** A digest of a workflow bundle. It is short, because half of the events carry it; the SDK's own has 91 characters. */
 export async function bundleDigest(bundle: Workflows): Promise<string> {
   const code = bundle === undefined ? '' : 'code' in bundle ? bundle.code : await readFile(bundle.codePath);
   return createHash('sha256').update(code).digest('hex').slice(0, 8);

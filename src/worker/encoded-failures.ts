@@ -1,4 +1,4 @@
-/** Failure messages and stack traces go through the codecs of workers that encrypt. */
+/** Sends failure messages and stack traces through the codecs of workers that encrypt. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { DataConverter } from '@temporalio/common';
@@ -26,7 +26,7 @@ function converterFile(): string {
   return written;
 }
 
-/** Adds our failure converter to the options of a worker with a codec of ours, unless it has another one. */
+/** Adds our failure converter to the options of a worker whose codec encrypts, unless they name another converter. */
 export function withEncodedFailures<T extends { dataConverter?: DataConverter }>(options: T): T {
   const { dataConverter } = options;
   const encrypts = dataConverter?.payloadCodecs?.some((codec) => ENCRYPTS in codec) === true;

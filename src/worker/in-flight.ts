@@ -1,9 +1,9 @@
 /**
- * A journal of a worker's activities in flight. The worker that starts after a death fails them at once, so that recovery
- * takes as long as a start, not as a heartbeat.
+ * A journal of a worker's activities in flight. The worker that starts after a death fails them at once, so that
+ * recovery takes as long as a start, not as a heartbeat.
  *
- * The proof of death is a socket that the kernel closes with the process. A frozen or slow process keeps its socket, and so
- * its activities. Heartbeats detect deaths on other hosts.
+ * The proof of death is a socket that the kernel closes with the process. A frozen or slow process keeps its socket,
+ * and so its activities. Heartbeats detect deaths on other hosts.
  */
 
 import { createHash, randomBytes } from 'node:crypto';
@@ -63,7 +63,7 @@ export async function journalDirectory({ namespaceId, taskQueue, directory }: Jo
   return join(root, scope);
 }
 
-/** What the processes that see a socket share. */
+/** Identifies the kernel: processes on the same kernel see the same sockets. */
 function kernel(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8');
@@ -116,7 +116,7 @@ export class InFlightJournal {
       execute: async (input, next) => {
         if (this.#file === null || info.workflowExecution === undefined) return next(input);
         const held: Held = { token: info.base64TaskToken, ...info.workflowExecution };
-        // Whether the attempts before this one have asked the model is not known here.
+        // Earlier attempts may have asked the model, so only the first one certainly has not.
         const asks = info.activityType === ACTIVITY.model || info.activityType === ACTIVITY.aside;
         const isFirst = asks && info.attempt === 1;
         if (info.activityType === ACTIVITY.tool || isFirst) held.unbegun = true;
@@ -132,7 +132,7 @@ export class InFlightJournal {
     },
   });
 
-  /** Writes down that the tool of a mutation begins, or that a model is asked. */
+  /** Records that the tool of a mutation begins, or that a model is asked. */
   began(token: string): void {
     const held = this.#held.get(token);
     if (held === undefined) return;
@@ -197,7 +197,7 @@ export class InFlightJournal {
     this.#file = openSync(this.#path, 'a', 0o600);
     closeSync(file);
     this.#bytes = text.length;
-    // Otherwise a busy worker would write all of its recent calls with each call.
+    // Otherwise a busy worker would rewrite all of its recent calls with each call.
     this.#compactAt = Math.max(COMPACT_BYTES, 2 * text.length);
   }
 }
@@ -207,8 +207,9 @@ function line(held: Held): string {
 }
 
 /**
- * Fails what dead predecessors on this kernel had in flight, and returns their workflows to the common queue. A failed
- * mutation is *unknown*, as after a lost heartbeat. Other calls are attempted again. Two successors at once do no harm.
+ * Fails the calls that dead predecessors on this kernel had in flight, and returns their workflows to the common queue.
+ * A failed mutation is *unknown*, as after a lost heartbeat. Other calls are attempted again. Two successors at once do
+ * no harm.
  *
  * @throws errors of the server or the disk. The journal then stays for the next successor.
  */
@@ -222,7 +223,7 @@ export async function recoverPredecessors(
     const socket = socketPath(directory, file.slice(0, -'.jsonl'.length));
     if (!(await isDead(socket))) continue;
     const text = await readFile(join(directory, file), 'utf8').catch(() => null);
-    // Another successor has finished it.
+    // Another successor has recovered this journal.
     if (text === null) continue;
     await recover(connection, namespace, readHeld(text));
     await rm(join(directory, file), { force: true });
@@ -231,8 +232,8 @@ export async function recoverPredecessors(
 }
 
 /**
- * The sticky queue is reset before a session's next workflow task is scheduled, and again where the server no longer knew the
- * call. So ended activities go first, open ones last.
+ * The sticky queue must be reset before a session's next workflow task is scheduled. So ended activities are failed
+ * first, and open ones last. Where the server no longer knew an open call, the queue is reset again.
  */
 async function recover(
   connection: NativeConnection,
@@ -303,7 +304,7 @@ async function giveUp(
     });
     return true;
   } catch (error) {
-    // Its completion has arrived, or the server has given it up.
+    // The completion of the activity has arrived, or the server has given the activity up.
     if (GONE.has((error as { code?: unknown }).code)) return false;
     throw error;
   }

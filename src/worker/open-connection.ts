@@ -21,7 +21,7 @@ export async function openConnection(options: NativeConnectionOptions): Promise<
   }
 }
 
-/** Closes a connection that was opened for one worker after its run. */
+/** Closes a connection after the run of the one worker that it was opened for. */
 export function closing(connection: NativeConnection): WorkerPlugin {
   return {
     name: 'perdure-connection',
@@ -29,7 +29,7 @@ export function closing(connection: NativeConnection): WorkerPlugin {
       try {
         await next(worker);
       } finally {
-        // A worker that failed may still hold it, and its own error says more.
+        // A worker that failed may still hold the connection, and its own error says more.
         await connection.close().catch(() => {});
       }
     },

@@ -3,7 +3,7 @@ import { existsSync, lstatSync, mkdirSync, mkdtempSync, renameSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Makes a directory for this user alone. @returns whether it is: do not trust one that others can write to */
+/** Makes a directory for this user alone. @returns `false` if others can write to it: then do not trust it */
 export function ownDirectory(path: string): boolean {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const { uid, mode } = lstatSync(path);

@@ -47,34 +47,36 @@ import { isOwnBundle, runsOwnCode, withSessionWorkflows, workflowsFor } from './
 export interface PerdurePluginOptions {
   /** The agents whose sessions this worker runs. */
   agents: readonly DefinedAgent[];
-  /** Resolves models that agents name by text, such as the AI SDK's provider registry. Default: the environment's endpoint. */
+  /** Resolves the names of models, as the AI SDK's provider registry does. Default: the environment's endpoint. */
   models?: ModelRegistry;
   /** The most memory for transcripts, in bytes. Default: 256 MB. */
   memoryBytes?: number;
   /**
-   * The directory in which workers of one host note what they have in flight, for their successors. Default: a directory of
-   * this user in the system's temporary directory. `false`: recovery waits for heartbeats.
+   * The directory in which the workers of a host record their calls in flight, for their successors. Default: a
+   * directory of this user in the system's temporary directory. `false`: recovery waits for heartbeats.
    */
   journal?: string | false;
   /** The worker's version, for deploys that keep old and new workflow code apart. Default: the worker has none. */
   deployment?: DeploymentOptions;
   /**
-   * Where results go that are too large for the history, and files: a directory that all workers and clients share,
-   * PostgreSQL, or S3. Agents then have the built-in tool `read_value`. Without it, large results are shortened.
+   * Stores files, and results that are too large for the history: in a directory that all workers and clients share, in
+   * PostgreSQL, or in S3. Agents then have the built-in tool `read_value`. Without a store, large results are
+   * shortened.
    */
   values?: ValueStore;
-  /** Where notifications go, by names that stay: all workers of a task queue need the same ones. */
+  /** Where notifications go, by name. Do not change the names: all workers of a task queue need the same ones. */
   webhooks?: Readonly<Record<string, Webhook>>;
   /**
-   * What providers allow their keys, such as `{ openai: { tokensPerMinute: 60_000 } }`: by provider (`openai`) or by model
-   * (`openai:gpt-5`). All sessions of the task queue share a limit, and their tenants share it equally. Default: none.
+   * The rate limits of providers' keys, by provider (`openai`) or by model (`openai:gpt-5`), such as
+   * `{ openai: { tokensPerMinute: 60_000 } }`. All sessions of the task queue share a limit, and their tenants share it
+   * equally. Default: none.
    */
   rateLimits?: Readonly<Record<string, RateLimit>>;
-  /** The address of `perdure serve`, for links in notifications. Default: `PERDURE_CONSOLE_URL`; without it they have none. */
+  /** The address of `perdure serve`, for links in notifications. Default: `PERDURE_CONSOLE_URL`, or no links. */
   consoleUrl?: string;
   /**
-   * Carries what the models say to streams in other processes, such as `RedisLiveChannel`. Give the clients one, too. Default:
-   * streams elsewhere read the heartbeats, which hold the text then.
+   * Carries the live text of the models to streams in other processes, such as `RedisLiveChannel`. Give the clients
+   * one, too. Default: streams elsewhere read heartbeats, which then hold the text.
    */
   live?: LiveChannel;
 }
@@ -124,7 +126,7 @@ export class PerdurePlugin implements WorkerPlugin {
     const memory = new TranscriptMemory(memoryBytes);
     const issued = new IssuedCalls();
     const handed = new HandedPasts();
-    // First, and alone: after an error the caller may close the connection.
+    // Do this first, and alone: after an error the caller may close the connection.
     const runtimes = await resolveAgents(agents, models ?? modelsFromEnvironment(), { values, webhooks });
     const attributes =
       connection === undefined ? null : new KnownAttributes(connection, namespace, options.dataConverter);
@@ -151,8 +153,9 @@ export class PerdurePlugin implements WorkerPlugin {
       identity: `${process.pid}@${hostname()}`,
       // After a worker's death, others get its cached workflows after this time.
       stickyQueueScheduleToStartTimeout: '1s',
-      // Each open poll of a frozen worker swallows a task until a time-out, so few are open at rest. But a task may wait for
-      // two seconds in a partition without a poll. Sticky polls swallow only the frozen worker's own tasks.
+      // Each open poll of a frozen worker swallows a task until a time-out, so few polls are open at rest. But a task
+      // may wait for two seconds in a partition without a poll. Sticky polls swallow only the frozen worker's own
+      // tasks.
       ...workflowPollers(partitions + 1),
       activityTaskPollerBehavior: pollers(partitions),
       // Live text and cancellations travel with heartbeats.
@@ -181,7 +184,7 @@ export class PerdurePlugin implements WorkerPlugin {
 
   /**
    * For `Worker.runReplayHistories`, with which you check before an upgrade that sessions in flight replay. Adds the
-   * sessions' workflows, unless the options have some. No agents are needed.
+   * sessions' workflows, unless the options name workflows. No agents are needed.
    */
   async configureReplayWorker(given: ReplayWorkerOptions): Promise<ReplayWorkerOptions> {
     const options = withEncodedFailures(given);
@@ -215,7 +218,7 @@ export class PerdurePlugin implements WorkerPlugin {
     }
   }
 
-  /** The worker's version. One without a deployment is named after our bundle. */
+  /** The worker's version. Without a deployment, the build id is the digest of our bundle. */
   async #version(
     options: WorkerOptions,
     workflows: Pick<WorkerOptions, 'workflowBundle'> | undefined,

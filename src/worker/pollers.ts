@@ -1,13 +1,13 @@
 /** How many polls a worker makes. */
 import type { NativeConnection, WorkerOptions } from '@temporalio/worker';
 
-/** Temporal's default for a task queue. */
+/** Temporal's default number of partitions of a task queue. */
 export const USUAL_PARTITIONS = 4;
 
 /** Polls of the sticky queue. A task without a waiting poll goes through the queue's store, which is slower. */
 const STICKY_POLLS = 8;
 
-/** This many polls of the common queue, and those of the sticky one. */
+/** The options for this many polls of the common queue, and for the polls of the sticky queue. */
 export function workflowPollers(common: number): Partial<WorkerOptions> {
   const maximum = common + STICKY_POLLS;
   return {

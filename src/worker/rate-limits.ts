@@ -6,19 +6,19 @@ import { defined } from '../contract/json.ts';
 import type { WindowLimit } from '../contract/rates.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
 
-/** What a provider allows a key. Give an amount, or `fromHeaders`. */
+/** How much a provider allows a key. Give an amount, or `fromHeaders`. */
 export interface RateLimit {
   requestsPerMinute?: number;
   /** Input plus output tokens. */
   tokensPerMinute?: number;
   /**
-   * The time over which the provider counts. With `10s`, a sixth of the amounts is allowed in any 10 seconds. Default: one
-   * minute.
+   * The time over which the provider counts. With `10s`, a sixth of the amounts is allowed in any 10 seconds. Default:
+   * one minute.
    */
   window?: Duration;
   /**
-   * The limit is learned from the provider's answers: `x-ratelimit-*` as OpenAI sends them, or `anthropic-ratelimit-*`. They
-   * are read as amounts of a window. An amount that is given, too, stays the maximum. Default: `false`.
+   * Learns the limit from the headers of the provider's answers: `x-ratelimit-*` as OpenAI sends them, or
+   * `anthropic-ratelimit-*`. They count as amounts per window. A given amount stays the maximum. Default: `false`.
    */
   fromHeaders?: boolean;
 }

@@ -26,7 +26,7 @@ export class UntimedWorker extends Worker {
   ): ReturnType<typeof Worker.createWorkflowCreator> {
     const given = options.workflowBundle;
     const own = given && 'codePath' in given && isOwnBundle(given.codePath);
-    // A limit has to be a number to be given as an option; none is `undefined`.
+    // The option's type takes only a number, and `undefined` means no limit.
     const untimed = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number };
     const creator = await Worker.createWorkflowCreator(bundle, own ? untimed : options, logger);
     return own ? new QuietReplays(creator) : creator;
@@ -34,9 +34,10 @@ export class UntimedWorker extends Worker {
 }
 
 /**
- * The SDK asks the thread of the sandbox for the calls of sinks after each workflow task, also in a replay, where our own
- * workflows make none. The first task after the replay brings what there is.
- * - Figure: the takeover of a session with 49 turns takes a fifth less processor time, by a new worker 293 instead of 363 ms.
+ * After each workflow task, the SDK asks the thread of the sandbox for calls of sinks, also during a replay, when our
+ * own workflows make none. The first task after the replay delivers what there is.
+ * - Figure: the takeover of a session with 49 turns takes a fifth less processor time, by a new worker 293 instead of
+ *   363 ms.
  * - Test: `test/session/quiet-replay.test.ts`.
  * - When the SDK renames a method: TypeScript refuses it. When it asks in another way: that test fails.
  */

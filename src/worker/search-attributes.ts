@@ -1,4 +1,4 @@
-/** What a worker knows of the namespace's search attributes, and how sessions learn of a change. */
+/** Tracks which of our search attributes the namespace has, and tells sessions of a change. */
 import { Client, type ClientOptions } from '@temporalio/client';
 import { type NativeConnection, Runtime } from '@temporalio/worker';
 import { SEARCH_ATTRIBUTE, SIGNAL } from '../contract/names.ts';
@@ -7,15 +7,15 @@ import { runningSessions } from '../temporal/visibility.ts';
 
 /** `INDEXED_VALUE_TYPE_KEYWORD` of Temporal's API. */
 const KEYWORD = 2;
-/** How long an answer of the server is taken for true, in milliseconds. */
+/** How long the server's answer counts as current, in milliseconds. */
 const FRESH_MS = 10_000;
 
 const OURS: readonly string[] = Object.values(SEARCH_ATTRIBUTE);
 
 /**
- * Our search attributes that the server knows. The server fails every workflow task that writes another one, and a
- * session decides what to write from its history alone. So a session that is about to write an attribute that was
- * removed, or got another type, is told so by a signal, which its next attempt reads.
+ * Our search attributes that the server knows. The server fails every workflow task that writes any other attribute,
+ * and a session decides from its history alone what to write. So when a session is about to write an attribute that was
+ * removed or has another type, the worker signals the known ones. The session's next attempt reads the signal.
  */
 export class KnownAttributes {
   readonly #client: Client;
@@ -23,7 +23,7 @@ export class KnownAttributes {
   readonly #connection: NativeConnection;
   #known: Promise<readonly string[]> = Promise.resolve([]);
   #lookedAt = Number.NEGATIVE_INFINITY;
-  /** The runs that wrote attributes since the last look. One that writes again has probably failed before. */
+  /** The runs that wrote attributes since the last look. A run that writes again has probably failed before. */
   readonly #wrote = new Set<string>();
 
   constructor(
@@ -60,7 +60,7 @@ export class KnownAttributes {
     if (names.every((name) => known.includes(name))) return;
     const session = this.#client.workflow.getHandle(workflowId, runId);
     await session.signal(SIGNAL.searchAttributes, { known }).catch((error: unknown) => {
-      // The next attempt of its task asks again.
+      // The next attempt of the workflow task checks again.
       Runtime.instance().logger.warn(
         `search attributes: ${workflowId} was not told of a change: ${String(error)}`,
       );
@@ -83,7 +83,7 @@ export class KnownAttributes {
 /** Statuses of open sessions. */
 const OPEN_STATUSES = ['active', ...WAITING_PHASES];
 
-/** Counts the open sessions of the namespace by status. @throws errors of the server, as without our search attributes */
+/** Counts the open sessions of the namespace by status. @throws the server's error, also if it lacks our attributes */
 export async function countSessions(
   { workflowService }: NativeConnection,
   namespace: string,

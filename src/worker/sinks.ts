@@ -1,4 +1,4 @@
-/** What workflow code tells the worker. */
+/** The sinks with which workflow code reports to the worker. */
 import type { InjectedSinks } from '@temporalio/worker';
 import type { HandedPasts, IssuedCalls, RateGate, TranscriptMemory } from '../activities/index.ts';
 import { RATE_LIMITED, type SessionEvent, type SessionEvents } from '../contract/telemetry.ts';
@@ -16,7 +16,7 @@ type Sinks = InjectedSinks<{
   };
 }>;
 
-/** Sinks of a replay. */
+/** The sinks of a replay, which do nothing. */
 export const NOWHERE: Sinks = {
   perdure: {
     remember: { fn: () => {} },
@@ -42,7 +42,7 @@ export function sinksOf(told: {
       forget: { fn: ({ workflowId }) => memory.forget(workflowId), callDuringReplay: true },
       issued: {
         fn: (info, call) => issued.note(info, call),
-        // In a replay, the call was scheduled before.
+        // In a replay, the call was scheduled earlier.
         callDuringReplay: false,
       },
       leaves: { fn: ({ runId }, past) => handed.note(runId, past), callDuringReplay: false },

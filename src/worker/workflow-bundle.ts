@@ -22,7 +22,7 @@ import { OWN, ownModule } from './own-modules.ts';
 
 const ROOMS = ['contract', 'session', 'thread', 'pool', 'rates', 'workflows'] as const;
 
-/** A built bundle is named after the SDK that it holds. A worker with another version must not run it. */
+/** The name of a built bundle holds the version of its SDK. A worker with another version must not run the bundle. */
 const PREBUILT = /^workflow-bundle-(.+)\.js$/;
 
 /**
@@ -33,12 +33,13 @@ const PREBUILT = /^workflow-bundle-(.+)\.js$/;
 export const prebuiltName: string = `workflow-bundle-${packageJson.version}.js`;
 
 /**
- * The SDK records a stack for each promise, and reads the source map for it, for the query `__stack_trace`. Of a session that
- * query would name lines of this package; what the session waits for is in its details and its state. A user's own bundle
- * keeps the stacks, and errors keep the place where they were thrown. The SDK gets at `Error` by compiling a text for each
- * promise; other texts are compiled as before. It freezes `Promise` when the bundle is loaded, so this cannot be done later.
- * - Figure: without stacks, the worker's processor time a turn went from 0.75 to 0.71 times the bare workflow's with a read, and
- *   from 1.23 to 1.14 times with a mutation. It also makes the first takeovers of a new worker faster.
+ * Keeps the SDK from recording a stack for each promise, and from reading the source map for it. The SDK does so for
+ * the query `__stack_trace`, which would only name lines of this package; a session's details and state say what it
+ * waits for. A user's own bundle keeps the stacks, and errors keep the place where they were thrown. The SDK gets
+ * `Error` by compiling a text for each promise. This code answers that text, and compiles other texts as before. The
+ * SDK freezes `Promise` when it loads the bundle, so this cannot be done later.
+ * - Figure: without stacks, the worker's processor time a turn went from 0.75 to 0.71 times the bare workflow's with a
+ *   read, and from 1.23 to 1.14 times with a mutation. It also makes the first takeovers of a new worker faster.
  * - When the SDK changes: it records stacks again. `test/session/ui-texts` fails.
  */
 const NO_STACKS = `
@@ -52,15 +53,15 @@ const NO_STACKS = `
 }
 `;
 
-/** The bundles that {@link workflowBundle} has given. */
+/** The bundles that {@link workflowBundle} has returned. */
 const ownBundles = new Set<string>();
 
 /** The directory of the sessions' workflows. */
 const workflowsPath: string = join(OWN, 'workflows');
 
 /**
- * The path of the sessions' workflow bundle: the built one, if it holds this SDK, or one that is bundled and cached by its
- * digest.
+ * The path of the sessions' workflow bundle: the built one, if it holds this SDK, or one that is bundled and cached by
+ * its digest.
  */
 export async function workflowBundle(
   logger?: Logger,
@@ -88,10 +89,10 @@ async function findBundle(logger?: Logger, failureConverterPath?: string): Promi
 }
 
 /**
- * Chooses the workflows of a worker or a replay. Converters and workflow interceptors run inside the bundle, so with them the
- * SDK bundles at each start. A user's bundle must hold our workflows.
+ * Chooses the workflows of a worker or a replay. Converters and workflow interceptors run inside the bundle, so with
+ * them the SDK bundles at each start. A user's bundle must hold our workflows.
  *
- * @throws PerdureError `INVALID_DEFINITION` when it does not
+ * @throws PerdureError `INVALID_DEFINITION` when a user's bundle does not hold them
  */
 export async function workflowsFor(
   options: Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath' | 'dataConverter' | 'interceptors'>,
@@ -196,7 +197,7 @@ function sharedModules(
 
 /** The digest of the SDK's version and of everything that goes into a bundle. */
 async function sourcesDigest(prebuilt: string | undefined): Promise<string> {
-  // This file decides how it is bundled.
+  // This file decides how the workflows are bundled.
   const hash = createHash('sha256')
     .update(packageJson.version)
     .update(await readFile(import.meta.filename));
