@@ -33,7 +33,7 @@ import { TokenEstimate } from './token-estimate.ts';
 const PACE_MS = 250;
 /** How long a limiter may take to answer. A grant that took longer than this is not used. */
 const ANSWER_MS = 8_000;
-/** Events in one run of a limiter. A worker without its state replays the run within {@link TASK_TIMEOUT}. */
+/** Events in one run of a limiter: few enough that a replay of the run takes less than {@link TASK_TIMEOUT}. */
 const RUN_EVENTS = 600;
 /** The pause after a 429 that names no delay, as a fraction of the window. */
 const BACK_OFF = 1 / 20;

@@ -1,4 +1,4 @@
-/** Contents that are stored as the inputs of workflows that never run. */
+/** Reads contents that are stored as the inputs of workflows that never run. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
@@ -6,12 +6,12 @@ import { type ContentRef, contentId } from '../contract/thread.ts';
 import { firstValue } from './payloads.ts';
 import { readStart } from './read-events.ts';
 
-/** The gRPC status. */
+
 const NOT_FOUND = 5;
-/** Parts that are read at the same time. */
+/** How many parts are read at the same time. */
 const AT_ONCE = 4;
 
-/** The start input of a workflow, read from its history. `null` when the server does not have it. */
+/** The start input of a workflow, read from its history. `null` when the server does not have the workflow. */
 export async function readStartInput(client: Client, workflowId: string): Promise<unknown> {
   const started = (await orNull(readStart(client, { workflowId })))?.workflowExecutionStartedEventAttributes;
   return started ? firstValue(client.options, workflowId, started.input) : null;
@@ -42,7 +42,7 @@ export function corruptContent({ key, parts }: ContentRef, cause?: unknown): Per
   );
 }
 
-/** The result of a call to the server, or `null` when the server has no such thing. */
+/** The result of a call to the server, or `null` when the server answers NOT_FOUND. */
 export async function orNull<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;

@@ -15,8 +15,8 @@ import { isUnknownEncoding } from './payloads.ts';
 import { saysClosed, saysUpdateLimit, UPDATE_FAILURE } from './sdk-internals.ts';
 
 /**
- * Adds to the error of an unanswered request that it may have been carried out, and how to repeat it. A request that the
- * server has dropped was not carried out.
+ * Adds to the error of an unanswered request that it may have been carried out, and how to repeat it. A request that
+ * the server has dropped was not carried out.
  *
  * @param advice - a sentence without its full stop.
  */
@@ -30,7 +30,7 @@ export function retryHint(error: unknown, advice: string, details: Record<string
   });
 }
 
-/** The errors of a request that failed, by its cause. */
+/** The code and message of a failed request, by the cause of the failure. */
 type ErrorMessages = Record<
   'closed' | 'missing' | 'dropped' | 'overtaken' | 'late' | 'full' | 'silent',
   [code: ErrorCode, message: string]
@@ -179,7 +179,7 @@ export function isUnprocessed(error: unknown): boolean {
   return typeOf(error) === UPDATE_FAILURE.unprocessed;
 }
 
-/** Whether a session goes on in a new run at this moment, which takes what is sent again. */
+/** Whether a session is just moving to a new run. The new run takes the request when it is sent again. */
 export function isContinuing(error: unknown): boolean {
   const typed = withCode(error instanceof WorkflowUpdateFailedError ? error.cause : error);
   return typed?.type === 'SESSION_BUSY' && typed.details['continuing'] === true;

@@ -26,7 +26,7 @@ export interface Execution {
   runId: string;
   type: string;
   running: boolean;
-  /** It has completed: it was not ended from outside, and did not fail. */
+  /** Whether it has completed: nobody ended it from outside, and it did not fail. */
   completed: boolean;
   /** By the server's clock, in milliseconds since 1970. */
   startedAt: number;
@@ -75,7 +75,7 @@ export async function runsUpTo(client: Client, workflowId: string, runId: string
   return runs;
 }
 
-/** Has the server delete a run, and end it if it is open. The run is gone soon after. A missing run is a no-op. */
+/** Tells the server to delete a run, and so to end an open run. It is gone soon after. A missing run is a no-op. */
 export async function deleteRun(client: Client, workflowId: string, runId: string): Promise<void> {
   const { namespace } = client.options;
   const workflowExecution = { workflowId, runId };
@@ -96,7 +96,7 @@ export async function untilGone(client: Client, workflowId: string, runId: strin
   }
 }
 
-/** Runs a read of a thread's history. Errors of the server get their codes. Any other error means a corrupt history. */
+/** Runs a read of a thread's history. Gives errors of the server a code. Any other error means a corrupt history. */
 export async function reading<T>(threadId: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();

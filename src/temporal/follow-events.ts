@@ -1,37 +1,37 @@
-/** Following a run's history by the server's long poll. */
+/** Follows a run's history with the server's long poll. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { GRPC } from './grpc.ts';
 import { type HistoryEvent, isUnderWay, PAGE_MS, PAGE_SIZES, readEvents, TOO_MUCH } from './read-events.ts';
 
 /**
- * Long polls that this process keeps open. A server refuses more than 1,200 a namespace. Followers above this number look
- * every two seconds.
+ * How many long polls this process may have open, and has. A server refuses more than 1,200 for a namespace. Followers
+ * beyond `max` look every two seconds instead.
  */
 export const longPolls = { max: 1_000, open: 0 };
 
 /** Pause between two looks of a follower without a long poll, in milliseconds. */
 const LOOK_MS = 2_000;
-/** The server answers an idle poll after 20 s. The SDK hides its refusal, which shows as silence for longer, in milliseconds. */
+/** The time-out of a poll, in milliseconds. An idle poll returns after 20 s; the SDK turns a refusal into silence. */
 const POLL_MS = 30_000;
-/** How long a refused follower looks before it polls again, in milliseconds. */
+/** How long a refused follower only looks before it polls again, in milliseconds. */
 const REFUSED_MS = 10_000;
-/** How long the server may be away, in milliseconds. */
+/** How long the server may be unreachable, in milliseconds. */
 const AWAY_MS = 60_000;
 const AGAIN_MS = 250;
 
 /** New events of a run. */
 export interface FollowedPage {
   events: readonly HistoryEvent[];
-  /** Number of the last event that the server has shown. A task under way is shown, and held back from `events`. */
+  /** Id of the last event that the server has shown. A workflow task under way counts, but is not in `events` yet. */
   seen: number;
 }
 
 /**
- * The events of a run as they are committed. It ends when the run has closed or the signal aborts. A server that restarts is
- * waited for.
+ * Yields the events of a run as they are committed. Ends when the run has closed or the signal aborts. Waits for a
+ * server that restarts.
  *
- * @param known - an event that exists: until it is read, an answer that does not come is asked for in smaller pieces
+ * @param known - id of an event that exists: until it is read, a page without an answer is requested in smaller pieces
  * @throws Temporal's `ServiceError` when the run does not exist, or the server stays away for a minute
  */
 export async function* followPages(
@@ -82,7 +82,7 @@ export async function* followPages(
     }
     const fresh = events.filter((event) => idOf(event) > last);
     const from = fresh[0] === undefined ? Number.POSITIVE_INFINITY : idOf(fresh[0]);
-    // The server may give the numbers of a task that it has shown ahead of its record to other events.
+    // The server may show a workflow task before it is recorded, and later give its event ids to other events.
     const all = [...held.filter((event) => idOf(event) < from), ...fresh];
     held = all.splice(all.findLastIndex((event) => !isUnderWay(event)) + 1);
     const end = all.at(-1);
@@ -100,7 +100,7 @@ async function poll(
   ms: number,
   request: Request,
 ): Promise<Awaited<ReturnType<Client['workflowService']['getWorkflowExecutionHistory']>>> {
-  // The SDK leaves its listener at the signal that it gets.
+  // The SDK never removes its listener from a signal, so each poll gets a signal of its own.
   const own = new AbortController();
   const abort = (): void => own.abort();
   signal.addEventListener('abort', abort, { once: true });
@@ -121,7 +121,7 @@ async function poll(
   }
 }
 
-/** The events after one, in order. */
+/** The events after the event `last`, in order. */
 async function eventsAfter(
   client: Client,
   execution: { workflowId: string; runId: string },

@@ -1,4 +1,4 @@
-/** What the model calls of this process say, for streams in the same process. It may be lost: the history has the answer. */
+/** Carries live text of model calls to streams in the same process. It may be lost: the history has the reply. */
 import {
   addDelta,
   isOlder,
@@ -27,7 +27,7 @@ export class LiveSource implements LiveWriter {
 
   begin(request: string): void {
     const other = answers.get(this.#key);
-    // The activity of an earlier attempt may still run.
+    // An earlier attempt of the activity may still run. Its text is dropped.
     this.#own = other !== undefined && isOlder(request, other.request) ? null : { request, said: [] };
     if (this.#own === null) return;
     answers.set(this.#key, this.#own);
@@ -35,7 +35,7 @@ export class LiveSource implements LiveWriter {
   }
 
   say(delta: LiveDelta): void {
-    // Another attempt may have taken its place.
+    // Another attempt may have taken the place of this one.
     if (this.#own === null || answers.get(this.#key) !== this.#own) return;
     addDelta(this.#own.said, delta);
     for (const listener of listeners.get(this.#key) ?? []) listener.say(delta);
@@ -47,12 +47,12 @@ export class LiveSource implements LiveWriter {
   }
 }
 
-/** Whether this process has the model call. */
+/** Whether this process runs the model call. */
 export function isLiveHere(key: LiveKey): boolean {
   return answers.has(keyOf(key));
 }
 
-/** Listens to a model call of this process: to what it has said, and then to the rest. @returns what ends it */
+/** Listens to a model call of this process, from the beginning of its text. @returns a function that stops it */
 export function listen(key: LiveKey, listener: LiveListener): () => void {
   const name = keyOf(key);
   const all = listeners.get(name) ?? new Set();

@@ -1,10 +1,10 @@
-/** The calls of a piece as they are stored: without the digests that follow from the rest. Digests do not compress. */
+/** Packs calls for storage: leaves out the digests that can be computed again, because digests do not compress. */
 import type { ToolCall } from '../contract/calls.ts';
 import { argsDigest, baseKey, messageKey } from '../contract/keys.ts';
 
 type Derived = 'argsDigest' | 'idempotencyKey';
 
-/** A call without those of its digests that {@link unpackCall} computes. */
+/** A call without the digests that {@link unpackCall} computes. */
 export type PackedCall = Omit<ToolCall, Derived> & Partial<Pick<ToolCall, Derived>>;
 
 /** @param namespace - the effect namespace that most of the piece's calls belong to */
@@ -23,7 +23,7 @@ export function unpackCall(packed: PackedCall, namespace: string): ToolCall {
   return { ...packed, argsDigest: digest, idempotencyKey };
 }
 
-/** The key of a call whose identity is its arguments, in a session of no tenant. */
+/** The key of a call whose identity is its arguments, in a session without a tenant. */
 function usualKey({ id, name, args, scope, message, keyOf }: PackedCall, namespace: string): string {
   const base = baseKey({ namespace, tool: name, scope, callId: id, identity: args });
   return scope === 'message' ? messageKey(base, keyOf ?? message) : base;

@@ -18,7 +18,7 @@ import { inChunks, storeParts } from './store-content.ts';
 const compress = promisify(brotliCompress);
 const decompress = promisify(brotliDecompress);
 
-/** Of the compressor: a merged piece stays for good. A higher one takes several times as long for a fiftieth of the bytes. */
+/** Brotli qualities. A merged piece stays for good. A higher one takes several times as long to save a fiftieth. */
 const QUALITY = { own: 6, merged: 9 } as const;
 
 /** A piece as it is stored. Schema 1 has whole calls and no namespace. */
@@ -26,13 +26,13 @@ type StoredPiece =
   | ({ schema: 1 } & Omit<Piece, 'namespace'>)
   | ({ schema: 2; calls: PackedCall[] } & Omit<Piece, 'calls'>);
 
-/** Whose pieces they are: a session has copies of its own, so that deleting another one takes nothing from it. */
+/** The owner of pieces. Each session has its own copies, so that deleting another session takes nothing from it. */
 export interface PieceOwner {
   sessionId: string;
   taskQueue: string;
 }
 
-/** Stores a piece. An equal one of the same session is stored once. */
+/** Stores a piece. Equal pieces of the same session are stored once. */
 export async function storePiece(
   client: Client,
   { sessionId, taskQueue }: PieceOwner,
@@ -41,11 +41,11 @@ export async function storePiece(
   const calls = piece.calls.map((call) => packCall(call, piece.namespace));
   const stored: StoredPiece = { ...piece, schema: 2, calls };
   const json = canonicalJson(stored as unknown as JsonObject);
-  // The digest is that of the JSON: another version of the compressor makes other bytes of it.
+  // The digest is of the JSON, because another version of the compressor makes other bytes.
   const digest = sha256Hex(json);
   const { key, parts } = await storeParts(client, {
     key: `${prefixOf(sessionId)}${digest.slice(0, 40)}`,
-    // The window holds a whole piece, whose messages and calls have the same results.
+    // The compressor's window holds a whole piece, so a result in a message and in a call is stored once.
     content: await compress(json, {
       params: { [constants.BROTLI_PARAM_QUALITY]: piece.level === 0 ? QUALITY.own : QUALITY.merged },
     }),
@@ -57,7 +57,7 @@ export async function storePiece(
   return { key, parts, digest };
 }
 
-/** @throws PerdureError `CHECKPOINT_CORRUPTION` when it is gone, changed, or of a newer version */
+/** @throws PerdureError `CHECKPOINT_CORRUPTION` when the piece is gone, changed, or of a newer version */
 export async function loadPiece(client: Client, ref: ContentRef): Promise<Piece> {
   const parts = await readParts(client, ref);
   let json: string;
@@ -79,7 +79,7 @@ export async function loadPiece(client: Client, ref: ContentRef): Promise<Piece>
   );
 }
 
-/** What names the pieces of a state. */
+/** The part of a state that names its pieces. */
 type Sealed = Pick<Past, 'newest' | 'sealed' | 'calls'>;
 
 /** All pieces, oldest first. */
@@ -91,8 +91,8 @@ async function loadPieces(client: Client, newest: ContentRef): Promise<Piece[]> 
 }
 
 /**
- * All pieces of a state, oldest first. Retention removes those that were merged, which checkpoints of earlier runs name. The
- * session's later pieces have their content.
+ * All pieces of a state, oldest first. A checkpoint of an earlier run may name pieces that were merged, and that
+ * retention has removed. Then the content comes from the session's later pieces.
  */
 async function piecesOf(client: Client, sessionId: string, past: Sealed): Promise<Piece[]> {
   try {
@@ -106,7 +106,7 @@ async function piecesOf(client: Client, sessionId: string, past: Sealed): Promis
   }
 }
 
-/** The content of all pieces of a state, as the session's present run names it; `null` when that has another past. */
+/** The content of a state's pieces, from those of the session's present run; `null` when that run has another past. */
 async function laterPiece(client: Client, sessionId: string, past: Sealed): Promise<Piece | null> {
   const input = (await readStartInput(client, sessionId)) as { carried?: SessionState } | null;
   const newest = input?.carried?.past?.newest;
@@ -114,7 +114,7 @@ async function laterPiece(client: Client, sessionId: string, past: Sealed): Prom
   const pieces = await loadPieces(client, newest);
   const messages = pieces.flatMap((piece) => piece.messages).slice(0, past.sealed.count);
   if (messages.reduce(chainMessage, EMPTY_DIGEST) !== past.sealed.digest) return null;
-  // A pause has no place among the messages but its time.
+  // Only its time tells where a pause belongs among the messages.
   const until = messages.at(-1)?.created_at ?? '';
   return {
     namespace: pieces.at(-1)?.namespace ?? '',
@@ -129,7 +129,7 @@ async function laterPiece(client: Client, sessionId: string, past: Sealed): Prom
   };
 }
 
-/** The entries of a session with indexes from `first` to before `end`, which are all in pieces. */
+/** A session's messages or calls from index `first` up to `end`, exclusive. All of them must be in pieces. */
 export async function entriesOf<K extends 'messages' | 'calls'>(
   client: Client,
   newest: ContentRef,
@@ -149,7 +149,7 @@ export async function entriesOf<K extends 'messages' | 'calls'>(
   return found;
 }
 
-/** A session's state with the messages and calls of all its runs. A state holds those of its own run. */
+/** A session's state with the messages and calls of all its runs. The state itself holds only those of its own run. */
 export async function wholeState(client: Client, state: SessionState): Promise<SessionState> {
   const { past, ...own } = state;
   if (past === undefined) return state;
@@ -179,8 +179,8 @@ function keyOf({ callId, idempotencyKey }: EffectRef): string {
 }
 
 /**
- * The effects of earlier runs that may have happened and were not undone, oldest first. It includes those of runs that a
- * reset has left.
+ * The effects of earlier runs that may have happened and were not undone, oldest first. Includes the effects of runs
+ * that a reset has abandoned.
  */
 export async function earlierEffects(client: Client, sessionId: string, past: Sealed): Promise<ToolCall[]> {
   const pieces = await piecesOf(client, sessionId, past);
@@ -192,7 +192,7 @@ export async function earlierEffects(client: Client, sessionId: string, past: Se
   return [...effects.values()];
 }
 
-/** Stores the pieces of a state for another session, or for one that goes back to them. */
+/** Stores copies of a state's pieces for another session, or for a session that is rewound to this state. */
 export async function copyPieces(
   client: Client,
   owner: PieceOwner,
@@ -208,14 +208,14 @@ export async function copyPieces(
   return last;
 }
 
-/** Names a piece in a later one. */
+/** The reference to a piece in a later piece. */
 export function refOf({ level, messages, calls }: Piece, { key, parts, digest }: ContentRef): PieceRef {
   return { key, parts, digest, level, messages: messages.length, calls: calls.length };
 }
 
 /**
- * Closes pieces whose content is in a larger one. Checkpoints of earlier runs still name them: the server keeps a closed
- * workflow for the namespace's retention, and so for longer than those runs.
+ * Closes pieces whose content is in a larger piece. Checkpoints of earlier runs still name them. The server keeps a
+ * closed workflow for the namespace's retention, and so for longer than those runs.
  */
 export async function closePieces(client: Client, pieces: readonly ContentRef[]): Promise<void> {
   await inChunks(pieces.flatMap(idsOf), async (id) => {
@@ -227,7 +227,7 @@ export async function closePieces(client: Client, pieces: readonly ContentRef[])
   });
 }
 
-/** Removes the pieces of a session that is deleted, as far as the newest one names them or visibility shows them. */
+/** Removes the pieces of a deleted session: those that the newest piece names, and those that visibility shows. */
 export async function deletePieces(client: Client, sessionId: string, newest?: ContentRef): Promise<void> {
   const named = newest === undefined ? [] : [...(await before(client, newest)), newest].flatMap(idsOf);
   const ids = new Set(named);

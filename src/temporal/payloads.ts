@@ -46,7 +46,7 @@ export async function firstValue(
   return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, list, context);
 }
 
-/** A payload through codecs, as the bytes of a message. */
+/** Encodes a payload with codecs, and serializes it. */
 export async function encodeBytes(
   codecs: PayloadCodec[],
   payload: Payload,
@@ -56,7 +56,7 @@ export async function encodeBytes(
   return PayloadMessage.encode(encoded).finish();
 }
 
-/** The payload of {@link encodeBytes}. @throws what a codec throws */
+/** Reverses {@link encodeBytes}. @throws what a codec throws */
 export async function decodeBytes(
   codecs: PayloadCodec[],
   bytes: Uint8Array,
@@ -77,12 +77,12 @@ export function isReadablePlain({ loadedDataConverter }: Decoding, payload: Payl
   }
 }
 
-/** Whether a payload has an encoding that the client does not know: it lacks the codec that made it. */
+/** Whether the error says that the client does not know a payload's encoding: it lacks the codec that made it. */
 export function isUnknownEncoding(error: unknown): boolean {
   return error instanceof ValueError && saysUnknownEncoding(error.message);
 }
 
-/** The message of a failure, decoded where it is encoded and this client can decode it. */
+/** The message of a failure. An encoded message is decoded if this client can do that. */
 export async function failureMessage(
   { loadedDataConverter }: Decoding,
   failure: Failure,
@@ -98,7 +98,7 @@ export async function failureMessage(
   }
 }
 
-/** The context with which the SDK converts what belongs to an activity of a workflow. */
+/** The context with which the SDK converts the payloads of an activity. */
 export function activityContext(
   namespace: string,
   workflowId: string,
@@ -107,7 +107,7 @@ export function activityContext(
   return { type: 'activity', namespace, workflowId, activityId, isLocal: false };
 }
 
-/** How the pieces of a model call's answer are converted and encoded, as its payloads are. */
+/** Converts and encodes the live text of a model call as the SDK does with the activity's payloads. */
 export function liveCoding(
   { loadedDataConverter, namespace }: Decoding,
   sessionId: string,
@@ -161,7 +161,7 @@ export class PayloadReader {
     }
   }
 
-  /** The context with which the SDK encoded what an event holds. */
+  /** The context with which the SDK encoded the payloads of an event. */
   #contextOf(event: HistoryEvent): SerializationContext {
     this.#workflowId = event.workflowExecutionStartedEventAttributes?.workflowId ?? this.#workflowId;
     const activityId = event.activityTaskScheduledEventAttributes?.activityId;
@@ -205,7 +205,7 @@ export class PayloadReader {
     );
   }
 
-  /** The first value, or what the workflow uses when it cannot be decoded. */
+  /** The first value, or `UNREADABLE`, which the workflow uses, too, when the value cannot be decoded. */
   firstOrUnreadable(payloads: Payloads): unknown {
     try {
       return this.first(payloads);

@@ -40,7 +40,7 @@ export function namedVersion(
   return { deployment: version.deploymentName ?? '', buildId: version.buildId };
 }
 
-/** The workers that the server has seen on a task queue, the most recent first, and the version that is current there. */
+/** The workers that the server has seen on a task queue, most recent first, and the version that is current there. */
 export async function pollersSeen(
   service: TaskQueueService,
   namespace: string,
@@ -85,7 +85,7 @@ export function isAlive({ identity, seenMs }: Poller): boolean {
   return Date.now() - seenMs < SEEN_MS && !hasDied(identity);
 }
 
-/** Whether a worker has died. Its SDK identity names process and machine, so only workers of this machine can be checked. */
+/** Whether a worker has died. Only workers of this machine can be checked, by the process in their identity. */
 function hasDied(identity: string): boolean {
   const [, pid, host] = /^(\d+)@(.+)$/.exec(identity) ?? [];
   if (pid === undefined || host !== hostname()) return false;

@@ -4,7 +4,7 @@ import { WORKFLOW } from '../contract/names.ts';
 import type { PoolInput } from '../contract/pool.ts';
 import { poolWorkflowId } from '../contract/workflow-ids.ts';
 
-/** Updates in one run of a pool. A worker without its state replays the run within {@link TASK_TIMEOUT}. */
+/** Updates in one run of a pool: few enough that a replay of the run takes less than {@link TASK_TIMEOUT}. */
 const RUN_UPDATES = 100;
 
 /** Sends an update to a pool, and makes the pool if there is none. */

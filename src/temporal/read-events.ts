@@ -22,17 +22,17 @@ type PageToken = Uint8Array | null | undefined;
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 
 /**
- * Events of one page, tried in this order: a page that a client cannot receive is asked for in smaller pieces.
- * Temporal's own client takes 4 MB in one answer, unless it was connected with a higher
- * `grpc.max_receive_message_length`, and what is larger it asks for again, for longer than anybody waits.
+ * How many events a page has, tried in this order: a page that the client cannot receive is requested in smaller
+ * pieces. Temporal's client accepts answers of 4 MB, unless it was connected with a higher
+ * `grpc.max_receive_message_length`. It requests a larger answer again and again, for longer than anybody waits.
  */
 export const PAGE_SIZES = [1_000, 60, 8, 1] as const;
 /** How long a page may take before it is requested in smaller pieces, in milliseconds. */
 export const PAGE_MS = 4_000;
-/** The gRPC codes of a page that is too large or takes too long. 1: the server has noticed the deadline before its client. */
+/** The gRPC codes of a page that is too large or slow. `cancelled`: the server saw the deadline before the client. */
 export const TOO_MUCH: readonly unknown[] = [GRPC.cancelled, GRPC.deadlineExceeded, GRPC.resourceExhausted];
 
-/** Reading backwards looks at the end of a history only, so pages are small and not read ahead. */
+/** The first page size when reading backwards. Such readers want only the end of a history, so pages are small. */
 const BACKWARDS_STEP = 1;
 
 /**
@@ -97,20 +97,20 @@ export async function readStart(
   return history?.events?.[0];
 }
 
-/** The run that continued as new in a run, by that run's first event. `null`: none. */
+/** The run that this run continues, from its first event; `null` if there is none. */
 export function previousRun(start: HistoryEvent | null | undefined): string | null {
   return start?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId || null;
 }
 
-/** The trace of a Temporal reset in a history: the run that it began, and the run whose history it took. */
+/** The trace of a Temporal reset in a history: the run that the reset began, and the run whose history it copied. */
 export function resetOf({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): Reset | null {
   if (failed?.cause !== RESET || !failed.baseRunId) return null;
   return { runId: failed.newRunId ?? '', from: failed.baseRunId };
 }
 
 /**
- * Whether an event belongs to a workflow task that may not be recorded yet. A server may show such a task (Temporal does so
- * from 1.31 on), and later give its event ids to other events.
+ * Whether an event belongs to a workflow task that may not be recorded yet. A server may show such a task (Temporal
+ * does so from 1.31 on), and later give its event ids to other events.
  */
 export function isUnderWay({ eventType }: HistoryEvent): boolean {
   return (

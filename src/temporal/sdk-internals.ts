@@ -1,12 +1,14 @@
 /**
  * Everything outside the sandbox that depends on what Temporal's SDK or server does not promise. An entry says why we
  * need it, which test holds it, and what happens when the SDK changes. Nothing else may import the SDK's inner modules.
- * What a worker needs lies in `worker/sdk-internals.ts`, what the sandbox needs in `workflows/sdk-internals.ts`; `sdk-time.ts` is apart, for what must load fast.
+ * The entries for workers are in `worker/sdk-internals.ts`, those for the sandbox in `workflows/sdk-internals.ts`, and
+ * those that must load fast in `sdk-time.ts`.
  */
 
 /**
  * Encoding and decoding with a client's converter and codecs.
- * - Why: a client converts only for its own calls. We read histories, memos and heartbeat details, send heartbeats, and store values.
+ * - Why: a client converts only for its own calls. We read histories, memos and heartbeat details, send heartbeats, and
+ *   store values.
  * - Test: `test/history/page-sizes.test.ts` and every test with a codec.
  * - When the SDK moves it: the build fails at this line.
  */
@@ -39,7 +41,7 @@ export const UPDATE_FAILURE = {
 } as const;
 
 /**
- * Whether a payload converter did not know a payload's encoding. It tells it in its message only.
+ * Whether a payload converter did not know a payload's encoding. Only the message of its error tells.
  * - Test: `test/encryption/plain-client.test.ts`.
  * - When the message changes: a client without the codec gets Temporal's own error, and can write plain text.
  */
@@ -48,7 +50,7 @@ export function saysUnknownEncoding(message: string): boolean {
 }
 
 /**
- * Whether "workflow not found" means that it is closed. The server tells the two apart in its message only.
+ * Whether "workflow not found" means that the workflow is closed. Only the server's message tells.
  * - Test: `test/client/sessions.test.ts`.
  * - When the message changes: a closed session is reported as missing.
  */
@@ -57,7 +59,7 @@ export function saysClosed(message: string): boolean {
 }
 
 /**
- * Whether a run has had as many updates as the server allows. The server tells it in its message only.
+ * Whether a run has had as many updates as the server allows. Only the server's message tells.
  * - Test: `test/session/history-full.test.ts`.
  * - When the message changes: a full session is reported as one without a worker.
  */

@@ -1,4 +1,4 @@
-/** Part of the cupboard `sdk-internals.ts`. That one loads all of protobuf; a command line and an agent need only this. */
+/** A part of `sdk-internals.ts`, which loads all of protobuf. A command line and an agent need only this part. */
 
 /**
  * The SDK's conversion of protobuf times and of durations such as `2s`.

@@ -4,7 +4,7 @@ import type { Client, WorkflowStartOptions } from '@temporalio/client';
 import { WORKFLOW } from '../contract/names.ts';
 import { type ContentRef, contentId, THREAD_LIMIT } from '../contract/thread.ts';
 
-/** Parts that are written at the same time. */
+/** How many parts are written at the same time. */
 const AT_ONCE = 4;
 
 /** Stores a text, or bytes, under a key. Existing parts of this key are kept. */

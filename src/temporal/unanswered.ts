@@ -1,4 +1,4 @@
-/** Why a workflow does not answer, from its task, its history and its task queue. */
+/** Finds out why a workflow does not answer, from its workflow task, its history and its task queue. */
 import { type Client, WorkflowUpdateRPCTimeoutOrCancelledError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -19,9 +19,9 @@ const UNHANDLED = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_C
 const BAD_ATTRIBUTE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES;
 /** How long the server may take to answer, in milliseconds. */
 const LOOK_MS = 2_000;
-/** Events of a history's end that are read. As many without a completed task are a flood. */
+/** How many events are read from the end of a history. So many without a completed workflow task are a flood. */
 const TAIL = 300;
-/** Events from which a replay may take long. */
+/** From so many events on, a replay may take long. */
 const LONG_HISTORY = 2_000;
 const MAY_BE_DONE = 'The request may still take effect: read the state before you try again';
 
@@ -47,7 +47,7 @@ export interface Looked {
   /** For people: `session x`. */
   what: string;
   taskQueue: string;
-  /** The version whose workers get its tasks, and those of the other workers. Absent: no worker has a version. */
+  /** The version whose workers get its tasks, and the build ids of other workers. Absent: no worker has a version. */
   serving?: { version: WorkerVersion | null; isPinned: boolean; others: readonly string[] };
   historyEvents: number;
   task: { started: boolean; sinceMs: number; attempt: number } | null;
@@ -59,12 +59,12 @@ export interface Looked {
 /** The end of a history: how its last workflow task ended, and the events since the last completed one. */
 interface Tail {
   problem: string | null;
-  /** It failed by a search attribute that the server does not know. */
+  /** The task failed because of a search attribute that the server does not know. */
   badAttribute?: boolean;
   waiting: number;
 }
 
-/** Replaces `NO_WORKER` by a more precise error. Other errors pass. */
+/** Replaces a `NO_WORKER` error with a more precise one. Returns other errors as they are. */
 export async function explained(
   client: Client,
   { workflowId, what, askedMs }: Asked,
@@ -152,7 +152,7 @@ async function readTail(client: Client, workflowId: string, isPending: boolean):
   return { ...tail, problem: tail.problem === '' ? null : tail.problem };
 }
 
-/** Whether a worker gets the tasks of this version; `null`: of workflows without one. */
+/** Whether a worker gets the tasks of this version. `null` stands for workflows without a version. */
 function serves(poller: Poller, version: WorkerVersion | null): boolean {
   return version === null ? poller.version === null : isVersion(poller.version, version);
 }
@@ -161,7 +161,7 @@ function otherVersions(pollers: readonly Poller[]): string[] {
   return [...new Set(pollers.filter(isAlive).flatMap(({ version }) => version?.buildId ?? []))];
 }
 
-/** Why no worker of the right version is there; `null` when versions play no part. */
+/** Why there is no worker of the right version; `null` when versions play no part. */
 function unserved(
   { version, isPinned, others }: NonNullable<Looked['serving']>,
   what: string,

@@ -12,7 +12,7 @@ const { PINNED_OVERRIDE_BEHAVIOR_PINNED } =
   proto.temporal.api.workflow.v1.VersioningOverride.PinnedOverrideBehavior;
 
 /**
- * - `current`: new sessions start on it. `ramping`: some of them do.
+ * - `current`: new sessions start on it. `ramping`: some new sessions do.
  * - `draining`: sessions are pinned to it. `drained`: none is any more.
  * - `inactive`: it has never been current.
  */
@@ -25,14 +25,14 @@ export interface VersionSummary extends WorkerVersion {
   createdAt: string;
   /** Identities of the workers that poll for its workflow tasks. */
   workers: string[];
-  /** Running sessions that it ran last, or that are pinned to it. The count can lag by a second. */
+  /** Number of running sessions that this version ran last, or that are pinned to it. It can lag by a second. */
   sessions: number;
 }
 
-/** What runs where. */
+/** All versions, and how many sessions run on each. */
 export interface Versions {
   versions: VersionSummary[];
-  /** Running sessions of workers without a version. */
+  /** Number of running sessions on workers without a version. */
   unversioned: number;
 }
 
@@ -42,11 +42,11 @@ export interface RunsOn {
   running: boolean;
   /** The version that completed its last workflow task. */
   version: WorkerVersion | null;
-  /** It stays on its version. */
+  /** Whether it stays on its version. */
   pinned: boolean;
-  /** Somebody has overridden its behavior; with a version, pinned it to that. */
+  /** Set if somebody has overridden its behavior. With a version, the workflow is pinned to that version. */
   override: { version: WorkerVersion | null } | null;
-  /** Its workflow task has failed or timed out, and is repeated. */
+  /** Whether its workflow task has failed or timed out, and is repeated. */
   isFailing: boolean;
 }
 
@@ -142,7 +142,7 @@ export async function runsOn(client: Client, workflowId: string): Promise<RunsOn
   return { taskQueue, running, isFailing, ...versioningOf(raw.workflowExecutionInfo?.versioningInfo) };
 }
 
-/** What the server says of a workflow's version. */
+/** A workflow's version and pinning, from the server's description of the workflow. */
 export function versioningOf(info: VersioningInfo): Pick<RunsOn, 'version' | 'pinned' | 'override'> {
   const override = info?.versioningOverride;
   const pinnedTo = namedVersion(override?.pinned?.version);
@@ -190,7 +190,7 @@ export async function overrideVersion(
   }
 }
 
-/** Makes a version the one that new sessions, and those that are not pinned, run on. */
+/** Makes a version current: new sessions, and sessions that are not pinned, run on it. */
 export async function setCurrentVersion(
   client: Client,
   { deployment, buildId }: WorkerVersion,

@@ -18,10 +18,10 @@ export interface SessionListOptions {
   limit?: number;
 }
 
-/** The most sessions that a server gives at a time. */
+/** The most sessions that a server returns at a time. */
 const PAGE = 1_000;
 
-/** Why visibility cannot find a text, or `null`. It compares these characters with their escapes. */
+/** Why visibility cannot find a text, or `null`: it compares some characters with their escapes. */
 export function unsearchable(text: string): string | null {
   if (/["\\\p{Cc}]/u.test(text)) return 'contains a double quote, a backslash or a control character';
   return /^'|'$/.test(text) ? 'begins or ends with an apostrophe' : null;
@@ -75,7 +75,7 @@ function queryOf(options: SessionListOptions): string {
   return conditions.join(' AND ');
 }
 
-/** The tenant in a session's search attributes, or `null`: also before a worker has taken the session up. */
+/** The tenant in a session's search attributes, or `null`. It is there before a worker has picked the session up. */
 export async function shownTenant(client: Client, id: string): Promise<string | null> {
   try {
     return attributeOf(await client.workflow.getHandle(id).describe(), SEARCH_ATTRIBUTE.tenant);
@@ -107,7 +107,7 @@ function summary(info: WorkflowExecutionInfo): SessionSummary {
   };
 }
 
-/** The query of running sessions that meet a further condition. */
+/** The query for running sessions that meet a further condition. */
 export function runningSessions(condition: string): string {
   return `WorkflowType = '${WORKFLOW.session}' AND ExecutionStatus = 'Running' AND ${condition}`;
 }
