@@ -6,17 +6,18 @@ import type { StoredValue, ValueStore } from '../contract/values.ts';
 const VALUE = 'value';
 /** The name of a value that is being removed. */
 const LEAVING = 'leaving';
-/** Where a value is looked for: it may be on its way back meanwhile, and more than once. */
+/** Where to look for a value, in order. It may be moved and moved back meanwhile, even more than once. */
 const PLACES = [VALUE, LEAVING, VALUE, LEAVING, VALUE] as const;
 const OWNERS = 'owners';
-/** How often a folder is made that another process removes at the same time. */
+/** How often to make a folder that another process removes at the same time. */
 const FOLDER_TRIES = 100;
 
 /**
- * Values in a directory, which several processes of one host, or of a shared file system, may use at once. Files are only
- * for this user, and are synced before a value counts as stored.
+ * Stores values in a directory that several processes of one host, or of a shared file system, may use at once. Files
+ * are only for this user, and are synced before a value counts as stored.
  *
- * Layout: `values/ab/<digest>/value` with `owners/<owner>` beside it, and `owners/<owner>/<digest>` as the way back.
+ * Layout: `values/ab/<digest>/value` with `owners/<owner>` beside it. `owners/<owner>/<digest>` finds an owner's
+ * values.
  */
 export class DirectoryValues implements ValueStore {
   readonly #root: string;
@@ -30,9 +31,9 @@ export class DirectoryValues implements ValueStore {
     for (;;) {
       await this.#mark(digest, owner);
       const path = join(this.#at(digest), VALUE);
-      // Its age counts from now on.
+      // The age of the value counts from now on.
       if (!(await this.#touch(digest)) && (await this.#write(path, bytes))) await sync(join(path, '..'));
-      // Somebody who removed the value before the mark may have removed the folder with it.
+      // A process that removed the value before the mark may have removed the folder of the mark, too.
       if (await this.has(digest, owner)) return;
     }
   }
@@ -79,7 +80,8 @@ export class DirectoryValues implements ValueStore {
       await rmdir(this.#ownerAt(owner)).catch(() => undefined);
     }
     if ((await names(join(at, OWNERS))).length > 0) return false;
-    // Whoever stores it now either marks it before the second look, or finds it gone and writes it.
+    // A process that stores the value now marks it before the second look at the owners, or finds it gone and writes
+    // it.
     await found(rename(join(at, VALUE), join(at, LEAVING)));
     if ((await names(join(at, OWNERS))).length > 0) {
       await found(rename(join(at, LEAVING), join(at, VALUE)));
@@ -117,7 +119,7 @@ export class DirectoryValues implements ValueStore {
     }
   }
 
-  /** The file is there whole, or not at all: a disk may have no room. `false` when its folder was removed just now. */
+  /** Writes a file whole or not at all, even on a full disk. @returns `false` when its folder was just removed */
   async #write(path: string, bytes: Uint8Array): Promise<boolean> {
     const folder = join(this.#root, 'writing');
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -130,7 +132,7 @@ export class DirectoryValues implements ValueStore {
     }
   }
 
-  /** Makes a value as young as one that is stored now. `false` when there is none. */
+  /** Sets the age of a value to zero. @returns `false` when there is no value */
   #touch(digest: string): Promise<boolean> {
     const now = new Date();
     return found(utimes(join(this.#at(digest), VALUE), now, now));
@@ -145,7 +147,7 @@ export class DirectoryValues implements ValueStore {
   }
 }
 
-/** An owner may have characters that a file's name cannot have. */
+/** The file name of an owner: a hash, because an owner may have characters that a file name cannot have. */
 function fileOf(owner: string): string {
   return createHash('sha256').update(owner).digest('hex').slice(0, 32);
 }
@@ -158,7 +160,7 @@ async function isThere(path: string): Promise<boolean> {
   return (await orNull(stat(path))) !== null;
 }
 
-/** A rename lasts when the folder is synced. */
+/** Syncs a folder, so that a rename in it lasts. */
 async function sync(folder: string): Promise<void> {
   const handle = await orNull(open(folder));
   await handle?.sync();

@@ -2,7 +2,7 @@ import type { StoredValue, ValueStore } from '../contract/values.ts';
 import { Postgres } from '../postgres/index.ts';
 
 const QUERY_MS = 60_000;
-/** Values that are listed together. */
+/** How many values are listed at a time. */
 const PAGE = 500;
 
 const TABLES = `
@@ -20,8 +20,8 @@ CREATE INDEX IF NOT EXISTS owners_owner ON owners (owner);
 `;
 
 /**
- * Values in a PostgreSQL database, in the schema `perdure_values`, which is created when it does not exist. Needs the
- * optional package `pg`. Calls reject with `SERVER_UNAVAILABLE` when the database cannot be used.
+ * Stores values in a PostgreSQL database, in the schema `perdure_values`, which is created when it does not exist.
+ * Needs the optional package `pg`. Calls reject with `SERVER_UNAVAILABLE` when the database cannot be used.
  */
 export class PostgresValues implements ValueStore {
   readonly #postgres: Postgres;
@@ -43,7 +43,7 @@ export class PostgresValues implements ValueStore {
 
   async put(digest: string, bytes: Uint8Array, owner: string): Promise<void> {
     await this.#postgres.transaction(async (client) => {
-      // Locks the row: whoever removes it comes before or after this.
+      // Locks the row, so that a removal comes before or after this.
       const { rows } = await client.query(
         'UPDATE stored SET stored_at = now() WHERE digest = $1 RETURNING digest',
         [digest],
@@ -110,7 +110,7 @@ export class PostgresValues implements ValueStore {
 
   release(digest: string, owner: string | null): Promise<boolean> {
     return this.#postgres.transaction(async (client) => {
-      // The statements below see what others have committed before this one got the lock.
+      // Locks the row first, so that the statements below see what others have committed until then.
       await client.query('SELECT 1 FROM stored WHERE digest = $1 FOR UPDATE', [digest]);
       await client.query('DELETE FROM owners WHERE digest = $1 AND owner = $2', [digest, owner]);
       const { rows } = await client.query(

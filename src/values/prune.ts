@@ -5,9 +5,9 @@ import { findExecution } from '../temporal/executions.ts';
 import { Values } from './values.ts';
 
 export interface PruneOptions {
-  /** Milliseconds: younger values stay, because the session that they are for may not have started yet. */
+  /** In milliseconds. Younger values stay, because their session may not have started yet. */
   olderThanMs: number;
-  /** Otherwise it only counts. */
+  /** Whether to remove values. Otherwise they are only counted. */
   remove: boolean;
   /** Whether a session that the server no longer has is kept elsewhere, such as in an archive. */
   isKept?: (sessionId: string) => Promise<boolean>;
@@ -20,17 +20,17 @@ export interface Counted {
 
 /** What a store holds. */
 export interface PruneReport {
-  /** A session refers to them. */
+  /** A session refers to these values. */
   referred: Counted;
-  /** Nobody refers to them, but they are young. */
+  /** Nobody refers to these values, but they are young. */
   young: Counted;
-  /** Sessions of other namespaces refer to them. */
+  /** Sessions of other namespaces refer to these values. */
   foreign: Counted;
-  /** Nobody refers to them: removed, or with `remove` unset, to be removed. */
+  /** Nobody refers to these values. With `remove`, they were removed. */
   unreferred: Counted;
 }
 
-/** Sorts the values of a store by who refers to them, and removes those to which nobody does. */
+/** Counts the values of a store by who refers to them, and removes those that nobody refers to. */
 export async function pruneValues(
   client: Client,
   store: ValueStore,

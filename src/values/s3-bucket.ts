@@ -3,18 +3,18 @@ import { messageOf, PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { S3Place } from './s3-url.ts';
 
-/** Time-outs in milliseconds: for connecting, and for a connection on which nothing moves. The SDK tries three times. */
+/** Time-outs in milliseconds: for connecting, and for a connection without traffic. The SDK tries three times. */
 const CONNECT_MS = 5_000;
 const SILENT_MS = 15_000;
 
-/** What to do about the errors that a wrong configuration causes. */
+/** What to do about errors that a wrong configuration causes, by their name. */
 const HINTS: Readonly<Record<string, string>> = {
   AccessDenied: 'allow s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject',
   CredentialsProviderError: 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
   NoSuchBucket: 'create the bucket',
 };
 
-/** How often a write is tried that conflicts with another one. The SDK does not repeat it. */
+/** How often to try a write that conflicts with another one. The SDK does not retry it. */
 const WRITES = 10;
 
 /** An object of a bucket. */
@@ -61,7 +61,7 @@ export class S3Bucket {
     await this.#call((s3, at) => Promise.all(keys.map((key) => s3.deleteObject(at(key)))));
   }
 
-  /** The objects whose keys begin so, in the order of their keys. */
+  /** The objects whose keys have this beginning, in the order of their keys. */
   async *list(beginning: string, limit?: number): AsyncGenerator<S3Object> {
     const { bucket, prefix } = this.#place;
     let ContinuationToken: string | undefined;
@@ -112,7 +112,7 @@ async function newClient({ endpoint, region, forcePathStyle, credentials }: S3Pl
       { cause },
     );
   }
-  // Other services ignore the region, but the SDK asks for one. They may not know the checksums that AWS takes.
+  // Other services ignore the region, but the SDK requires one. They may not support the checksums of AWS.
   const elsewhere = {
     region: process.env['AWS_REGION'] || 'us-east-1',
     forcePathStyle: true,

@@ -7,17 +7,18 @@ import { parseS3Url, type S3Options } from './s3-url.ts';
 const ATTEMPTS = 10;
 /** Longer names of owners are hashed: a key has at most 1,024 bytes. */
 const NAME_BYTES = 200;
-/** The end of the name of a note that says that a copy is being removed. */
+/** Part of the key of a note, which says that the copy beside it is being removed. */
 const LEAVING = '.leaving.';
 
 /**
- * Values in a bucket of S3, or of a compatible service whose reads and lists show what was written before. Needs the
+ * Stores values in a bucket of S3, or of a compatible service whose reads and lists show all earlier writes. Needs the
  * optional package `@aws-sdk/client-s3`. Calls reject with `SERVER_UNAVAILABLE` when the bucket cannot be used.
  *
- * Layout: `values/<digest>/copies/<id>` with `values/<digest>/owners/<owner>` beside it, and `owners/<owner>/<digest>` as the
- * way back. Usually a value has one copy. Whoever removes a copy first leaves a note beside it, and then looks for owners.
- * Whoever stores the value first becomes an owner, and then looks for a copy without a note, or makes one. So one of two who
- * do this at once sees the other. A copy's id is never used again, so that a late removal cannot reach a newer copy.
+ * Layout: `values/<digest>/copies/<id>` with `values/<digest>/owners/<owner>` beside it. `owners/<owner>/<digest>`
+ * finds an owner's values. Usually a value has one copy. A process that removes a copy first writes a note beside it,
+ * and then looks for owners. A process that stores the value first becomes an owner, and then looks for a copy without
+ * a note, or writes one. So if both happen at once, one process sees the other. A copy's id is never used again, so
+ * that a late removal cannot reach a newer copy.
  */
 export class S3Values implements ValueStore {
   readonly #bucket: S3Bucket;
@@ -36,7 +37,7 @@ export class S3Values implements ValueStore {
   }
 
   async get(digest: string): Promise<Uint8Array | null> {
-    // A copy may be removed while it is looked for, and then there may be another.
+    // A copy may be removed before it is read, and then there may be another one.
     for (let i = 0; i < ATTEMPTS; i++) {
       const { copies } = await this.#copies(digest);
       if (copies.length === 0) return null;
@@ -94,11 +95,11 @@ export class S3Values implements ValueStore {
   async #mark(digest: string, owner: string): Promise<void> {
     const text = Buffer.from(owner);
     await this.#bucket.write(wayBack(owner) + digest, text);
-    // Written anew, it makes the value as young as one that is stored now.
+    // Writing the owner again sets the age of the value to zero.
     await this.#bucket.write(ownersOf(digest) + nameOf(owner), text);
   }
 
-  /** Whether there is a copy that nobody removes, once the value has an owner. */
+  /** Whether there is a copy that nobody is removing. Call it once the value has an owner. */
   async #stays(digest: string): Promise<boolean> {
     const { copies, notes } = await this.#copies(digest);
     return copies.some((copy) => !notes.some((note) => note.startsWith(copy)));
@@ -109,7 +110,7 @@ export class S3Values implements ValueStore {
     return false;
   }
 
-  /** The keys of a value's copies, and of the notes that one is being removed. */
+  /** The keys of a value's copies, and of the notes beside copies that are being removed. */
   async #copies(digest: string): Promise<{ copies: string[]; notes: string[] }> {
     const [copies, notes]: [string[], string[]] = [[], []];
     for await (const { key } of this.#bucket.list(copiesOf(digest)))
@@ -117,7 +118,7 @@ export class S3Values implements ValueStore {
     return { copies, notes };
   }
 
-  /** The values whose keys begin so. A value's keys follow each other. */
+  /** The values whose keys have this beginning. The keys of one value follow each other. */
   async *#values(beginning: string): AsyncGenerator<StoredValue> {
     let value: StoredValue | undefined;
     for await (const object of this.#bucket.list(beginning)) {
@@ -156,7 +157,7 @@ function wayBack(owner: string): string {
   return `owners/${nameOf(owner)}/`;
 }
 
-/** An owner may have characters that a key should not have. A long one is hashed, and the object holds its text. */
+/** Encodes an owner for a key. A long owner is hashed, and its object holds the text. */
 function nameOf(owner: string): string {
   const name = owner.replace(/[^A-Za-z0-9_-]+/g, (text) =>
     Buffer.from(text).toString('hex').replace(/../g, '.$&'),

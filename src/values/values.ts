@@ -1,4 +1,4 @@
-/** Values of sessions: encoded as payloads, and held to their digests. */
+/** Values of sessions: encoded as payloads, and checked against their digests. */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { invalid, isPerdureError, messageOf, PerdureError } from '../contract/errors.ts';
@@ -7,7 +7,7 @@ import { decodeBytes, encodeBytes } from '../temporal/payloads.ts';
 
 const PLAIN = Buffer.from('binary/plain');
 
-/** A value that was read. */
+/** A value, to be stored or as it was read. */
 export interface Value {
   bytes: Uint8Array;
   /** Such as `text/plain` or `image/png`. */
@@ -25,8 +25,8 @@ export class Values {
   }
 
   /**
-   * Stores a value for a session. The digest is of what is stored. So a store of encrypted values tells nobody who guesses
-   * a value whether it is there, and values that a codec encrypts anew each time are each stored for themselves.
+   * Stores a value for a session. The digest is of the encoded bytes. So nobody can check by its digest whether the
+   * store has an encrypted value. If a codec encrypts a value to other bytes each time, each result is stored.
    */
   async put({ bytes, mediaType }: Value, sessionId: string): Promise<ValueRef> {
     const payload = { metadata: { encoding: PLAIN, mediaType: Buffer.from(mediaType) }, data: bytes };
@@ -40,8 +40,8 @@ export class Values {
   /**
    * Reads a value of a session.
    *
-   * @throws PerdureError `VALUE_NOT_FOUND` when the session has no such value, or it is gone; `CHECKPOINT_CORRUPTION` when
-   * what is stored has another digest; `SERVER_UNAVAILABLE` when the store cannot be used
+   * @throws PerdureError `VALUE_NOT_FOUND` when the session has no such value, or it is gone; `CHECKPOINT_CORRUPTION`
+   * when what is stored has another digest; `SERVER_UNAVAILABLE` when the store cannot be used
    */
   async get(digest: string, sessionId: string): Promise<Value> {
     if (!isDigest(digest)) throw invalid('digest', 'write the 64 hexadecimal digits of a SHA-256');
@@ -73,17 +73,17 @@ export class Values {
     return { bytes: data ?? new Uint8Array(), mediaType: Buffer.from(mediaType).toString() };
   }
 
-  /** Makes a value of one session another one's, too. */
+  /** Makes a session another owner of a value. */
   async share(digest: string, sessionId: string): Promise<void> {
     await this.#store.share(digest, this.#owner(sessionId));
   }
 
-  /** Makes all values of a session another one's, too. */
+  /** Makes the session `to` another owner of all values of the session `from`. */
   async shareAll(from: string, to: string): Promise<void> {
     for await (const { digest } of this.#store.list(this.#owner(from))) await this.share(digest, to);
   }
 
-  /** Removes what only this session refers to. */
+  /** Ends a session's ownership of all its values. Values without another owner are removed. */
   async releaseAll(sessionId: string): Promise<void> {
     const owner = this.#owner(sessionId);
     for await (const { digest } of this.#store.list(owner)) await this.#store.release(digest, owner);
@@ -98,12 +98,12 @@ export class Values {
     }
   }
 
-  /** Ends the ownership of a session; `null` removes a value that nobody owns. Returns whether the value was removed. */
+  /** Ends a session's ownership; `null` removes a value that nobody owns. Returns whether the value was removed. */
   release(digest: string, sessionId: string | null): Promise<boolean> {
     return this.#store.release(digest, sessionId === null ? null : this.#owner(sessionId));
   }
 
-  /** What codecs are told. It is the same for all sessions, which share values. */
+  /** The serialization context for codecs. It is the same for all sessions, because they share values. */
   get #context() {
     return { type: 'workflow', namespace: this.#options.namespace, workflowId: 'perdure-values' } as const;
   }
@@ -114,7 +114,7 @@ export class Values {
   }
 }
 
-/** Gives what a store throws a code. */
+/** Gives the errors of a store a code. */
 export async function usable<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
