@@ -26,13 +26,13 @@ export interface AesGcmOptions {
 /**
  * A payload codec that encrypts with AES-256-GCM. The format is that of Temporal's encryption samples: workers in other
  * languages read it with the same keys. Workers with this codec also encrypt their failure messages. Payloads that are
- * not encrypted pass, so that older sessions go on.
+ * not encrypted pass through, so that older sessions go on.
  *
- * To rotate keys, add the new key everywhere, then make it `current` everywhere. Keep an old key for as long as there are
- * sessions or archives that it encrypted. A key may encrypt 2^32 payloads: rotate it before that.
+ * To rotate keys, add the new key everywhere, then make it `current` everywhere. Keep an old key for as long as there
+ * are sessions or archives that it encrypted. A key may encrypt 2^32 payloads: rotate it before that.
  *
- * @throws PerdureError `INVALID_ARGUMENT` for a missing key, or one of another length; when it decodes, `UNKNOWN_KEY` with
- * `details.keyId`
+ * @throws PerdureError `INVALID_ARGUMENT` for a missing key, or one of another length; when it decodes, `UNKNOWN_KEY`
+ * with `details.keyId`
  * @example
  * ```ts
  * import { aesGcmCodec } from 'perdure/encryption';

@@ -1,15 +1,15 @@
-/** Temporal's codec server protocol, with which its web UI and its command line show what is encrypted. */
+/** Serves Temporal's codec server protocol, with which its web UI and its command line show encrypted payloads. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { DataConverter, Payload } from '@temporalio/common';
 import { invalid, isPerdureError, messageOf } from '../contract/errors.ts';
 import { decode, encode } from '../temporal/sdk-internals.ts';
 
-/** The least characters of a token, so that nobody guesses it. */
+/** The least number of characters of a token, so that nobody guesses it. */
 const TOKEN_LENGTH = 16;
 
 /** Options of {@link createCodecServer}. */
 export interface CodecServerOptions {
-  /** Its payload codecs decode and encode. */
+  /** The data converter whose payload codecs decode and encode. */
   dataConverter: DataConverter;
   /** What callers send as `Authorization: Bearer …`, or before `/decode` in the path. At least 16 characters. */
   token: string;
@@ -24,8 +24,8 @@ interface JsonPayload {
 }
 
 /**
- * A handler for `POST /decode` and `POST /encode`. The token is in the header, or in the path (`/<token>/decode`) for a web
- * UI that sends no header. Codecs get no serialization context.
+ * Creates a handler for `POST /decode` and `POST /encode`. The token is in the header, or in the path
+ * (`/<token>/decode`) for a web UI that sends no header. Codecs get no serialization context.
  *
  * @throws PerdureError `INVALID_ARGUMENT` for a short token, or without payload codecs
  */

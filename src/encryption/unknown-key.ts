@@ -1,9 +1,9 @@
 import { PerdureError } from '../contract/errors.ts';
 import { UNKNOWN_KEY } from '../contract/failure.ts';
 
-/** A payload cannot be decrypted with the keys of this process. */
+/** The error when a payload cannot be decrypted with the keys of this process. */
 export class UnknownKeyError extends PerdureError {
-  /** The SDK makes this the type of an activity's failure. */
+  /** The SDK takes the type of an activity's failure from this name. */
   static override readonly name: string = UNKNOWN_KEY;
 
   constructor(keyId: string, problem: string, cause?: unknown) {
