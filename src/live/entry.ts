@@ -1,13 +1,13 @@
-/** What a stream of Redis holds: the pieces of an answer. */
+/** The entries of a stream of Redis, which hold the pieces of an answer. */
 import type { LiveDelta, LiveKey } from '../contract/live-text.ts';
 
 export interface Entry {
-  /** The request that says it. */
+  /** The model request that the pieces belong to. */
   request: string;
-  /** Number of pieces of the request before these; with `whole`, of all pieces in it. */
+  /** How many pieces of the request come before these; with `whole`, how many it has in all. */
   at: number;
   said: LiveDelta[];
-  /** It holds all that was said, and replaces the entries before it. */
+  /** The entry holds all that was said, and replaces the entries before it. */
   whole?: true;
 }
 

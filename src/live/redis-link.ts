@@ -2,9 +2,9 @@
 import type * as redis from 'redis';
 import { messageOf } from '../contract/errors.ts';
 
-/** How long a connection may take, and an answer, in milliseconds. */
+/** How long connecting may take, and each answer, in milliseconds. */
 const ANSWER_MS = 2_000;
-/** How long nothing is tried after a failure, in milliseconds. */
+/** Pause after a failure before the next try, in milliseconds. */
 export const RETRY_MS = 250;
 
 interface Connection {
@@ -15,8 +15,8 @@ interface Connection {
 }
 
 /**
- * The driver's own way, which is to keep commands and to connect again for ever, grows without bound while Redis hangs.
- * Here each command is answered in time, or fails together with its connection.
+ * By default, the driver queues commands and reconnects for ever, which grows without bound while Redis hangs. Here
+ * each command is answered in time, or fails together with its connection.
  */
 export class RedisLink {
   readonly #url: string;
@@ -26,7 +26,7 @@ export class RedisLink {
   #retryAt = 0;
   #isClosed = false;
 
-  /** @param onEnd - told why each connection, or each try, came to an end. */
+  /** @param onEnd - called with the reason when a connection, or a try to connect, has ended. */
   constructor(url: string, onEnd: (error: unknown) => void) {
     this.#url = url;
     this.#onEnd = onEnd;
@@ -88,7 +88,7 @@ export class RedisLink {
     late.unref();
     try {
       await client.connect();
-      // Text that is lost must not keep a process alive.
+      // Live text may be lost, so it must not keep the process alive.
       client.unref();
       const id = String(await client.sendCommand<number>(['CLIENT', 'ID']));
       connection = { id, sendCommand: (args) => client.sendCommand(args), destroy: () => client.destroy() };

@@ -9,9 +9,9 @@ import { RedisWriter } from './redis-writer.ts';
 const WARN_MS = 60_000;
 
 /**
- * Carries what models say through streams of Redis, from all workers to all processes that show it. Needs the optional
- * package `redis`, and Redis 5 or later, not a cluster. While Redis is away, an answer arrives as a whole, and nothing else
- * changes. Nothing here throws or waits: it warns at most once a minute.
+ * Carries the live text of models through streams of Redis, from all workers to all processes that show it. Needs the
+ * optional package `redis`, and Redis 5 or later, not a cluster. While Redis is unavailable, answers arrive as a whole,
+ * and nothing else changes. Only the constructor throws, and nothing waits: the channel warns at most once a minute.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ const WARN_MS = 60_000;
  */
 export class RedisLiveChannel implements LiveChannel {
   readonly #place: string;
-  /** Commands that are answered at once. */
+  /** For commands that are answered at once. */
   readonly #link: RedisLink;
   readonly #blocking: RedisLink;
   readonly #reader: RedisReader;

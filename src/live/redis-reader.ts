@@ -21,14 +21,14 @@ const WAKE_MS = 5;
 type Reply = [stream: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
 
 export class RedisReader {
-  /** It blocks. */
+  /** The connection whose reads block. */
   readonly #link: RedisLink;
-  /** Wakes it. */
+  /** The connection that wakes the other one. */
   readonly #waker: RedisLink;
   readonly #followed = new Map<string, Followed>();
   #isRunning = false;
   #isWaking = false;
-  /** There is a stream that the connection does not wait for yet. */
+  /** Whether there is a stream that the connection does not wait for yet. */
   #hasNew = false;
 
   constructor(link: RedisLink, waker: RedisLink) {
@@ -36,7 +36,7 @@ export class RedisReader {
     this.#waker = waker;
   }
 
-  /** Tells a listener what is in a stream and what comes. @returns what ends it */
+  /** Passes what is in a stream, and what is added to it, to a listener. @returns a function that stops this */
   read(stream: string, coding: LiveCoding, listener: LiveListener): () => void {
     let followed = this.#followed.get(stream);
     if (followed === undefined) {
@@ -65,11 +65,11 @@ export class RedisReader {
       const block = ['BLOCK', String(BLOCK_MS), 'COUNT', '1000'];
       try {
         const reply = await this.#link.ask(['XREAD', ...block, 'STREAMS', ...names, ...ids], BLOCK_MS);
-        // Streams side by side: codecs may be slow. The next entries are read when all are told.
+        // All streams in parallel, because codecs may be slow. The next read waits for all of them.
         await Promise.all(
           (reply as Reply)?.map(([name, entries]) => this.#take(String(name), entries)) ?? [],
         );
-        // Each read names all streams, to Redis as well: with many, one read for each piece would keep both busy.
+        // Each read names all streams. With many streams, a read for each piece would keep Redis and this process busy.
         const pause = Math.min(PAUSE_MS.most, Math.floor(streams.length * PAUSE_MS.each));
         if (pause > 0) await delay(pause, undefined, { ref: false });
       } catch {
@@ -79,7 +79,7 @@ export class RedisReader {
     this.#isRunning = false;
   }
 
-  /** Lets the connection wait for new streams, too. Without the right to do so, they wait until it has waited. */
+  /** Makes the connection wait for new streams, too. Without permission to unblock it, they wait for its next read. */
   async #wake(): Promise<void> {
     if (this.#isWaking) return;
     this.#isWaking = true;
@@ -99,7 +99,7 @@ export class RedisReader {
     for (const [id, [, bytes]] of entries) {
       if (followed === undefined || followed.isEmpty) return;
       followed.last = String(id);
-      // What cannot be decoded is lost, and comes with the whole answer.
+      // An entry that cannot be decoded is lost. Its text comes with the whole answer.
       if (bytes !== undefined) await followed.take(bytes).catch(() => undefined);
     }
   }
@@ -137,7 +137,7 @@ class Followed {
   async take(bytes: Uint8Array): Promise<void> {
     const { request, at, said, whole } = (await this.#coding.decode(bytes)) as Entry;
     if (this.#request !== request) {
-      // A worker that was frozen writes on.
+      // A worker that was frozen may go on with an older request.
       if (this.#request !== null && isOlder(request, this.#request)) return;
       this.#request = request;
       this.#said = [];
@@ -151,7 +151,7 @@ class Followed {
       for (const delta of said) this.#say(delta);
       this.#count += said.length;
     }
-    // What lacks the pieces before it waits for the next whole entry.
+    // An entry without the pieces before it is dropped. Its text comes with the next whole entry.
   }
 
   #say(delta: LiveDelta): void {
@@ -160,7 +160,7 @@ class Followed {
   }
 }
 
-/** What a reader lacks of the whole. */
+/** The part of the whole text that a reader lacks. */
 function missing(said: readonly LiveDelta[], whole: readonly LiveDelta[]): LiveDelta[] {
   return whole.flatMap((delta, i) => {
     const text = delta.text.slice(said[i]?.text.length ?? 0);

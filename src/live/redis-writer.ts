@@ -4,7 +4,7 @@ import { addDelta, type LiveCoding, type LiveDelta, type LiveWriter } from '../c
 import type { Entry } from './entry.ts';
 import { RETRY_MS, type RedisLink } from './redis-link.ts';
 
-/** The pieces after which an entry with the whole answer replaces those before it. More in a long answer. */
+/** After so many pieces, an entry with the whole answer replaces those before it. In a long answer it takes more. */
 const PIECES = 256;
 /** How long a stream stays without news, and after the end of its call, in seconds. */
 const STAYS = { silent: 900, ended: 60 } as const;
@@ -12,8 +12,8 @@ const STAYS = { silent: 900, ended: 60 } as const;
 const RENEW_MS = 60_000;
 
 /**
- * One entry is under way at a time. What is said meanwhile goes into the next. After a failure the next one holds the whole
- * answer, so nothing piles up while Redis is away.
+ * Sends one entry at a time. Text that comes meanwhile goes into the next entry. After a failure the next entry holds
+ * the whole answer, so nothing piles up while Redis is unavailable.
  */
 export class RedisWriter implements LiveWriter {
   readonly #link: RedisLink;
@@ -23,7 +23,7 @@ export class RedisWriter implements LiveWriter {
   #said: LiveDelta[] = [];
   /** Pieces in `said`. */
   #count = 0;
-  /** Those that no entry holds. */
+  /** Pieces that no entry holds yet. */
   #fresh: LiveDelta[] = [];
   #isWholeDue = false;
   /** Pieces since the last whole entry. */
@@ -67,7 +67,7 @@ export class RedisWriter implements LiveWriter {
       try {
         await this.#send(this.#next());
       } catch {
-        // The answer is about to be recorded: it is not worth another try.
+        // The answer is about to be recorded, so its live text is not worth another try.
         if (this.#isEnded) return;
         this.#isWholeDue = true;
         this.#renewAt = 0;
