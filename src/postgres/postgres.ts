@@ -5,8 +5,8 @@ import { placeOf } from './url.ts';
 /** The time-out for connecting, in milliseconds. A server may accept connections and never answer. */
 const CONNECT_MS = 5_000;
 /**
- * SQLSTATE classes and codes of a server that is unavailable: no connection, refused, no resources, shut down. Also a
- * system error code of the same length.
+ * SQLSTATE classes and codes of a server that is unavailable: no connection, refused, no resources, shut down. `EPIPE`
+ * is a system error code of the same length.
  */
 const UNAVAILABLE = /^(08|28|3D|53|57P|EPIPE)/;
 
@@ -22,7 +22,7 @@ interface Pool extends Querying {
 interface PostgresOptions {
   /** What needs the package `pg`, for the error without it. */
   what: string;
-  /** The tables have their own schema, so that they can share a database with a user's tables. */
+  /** The schema of the tables, so that they can share a database with a user's tables. */
   schema: string;
   /** The advisory lock under which the tables are created. */
   lock: number;
@@ -35,8 +35,8 @@ interface PostgresOptions {
 }
 
 /**
- * The connections to a schema of a PostgreSQL database, which is created when it does not exist. They open on first use,
- * and again after a failure. Calls reject with `SERVER_UNAVAILABLE` when the server is unavailable.
+ * The connections to a schema of a PostgreSQL database, which is created when it does not exist. They open on first
+ * use, and again after a failure. Calls reject with `SERVER_UNAVAILABLE` when the server is unavailable.
  */
 export class Postgres {
   /** The location, for messages. Holds no secrets. */
@@ -45,7 +45,7 @@ export class Postgres {
   readonly #options: PostgresOptions;
   #pool: Promise<Pool> | undefined;
 
-  /** @throws PerdureError `INVALID_ARGUMENT` for what is no URL of PostgreSQL */
+  /** @throws PerdureError `INVALID_ARGUMENT` when `url` is not a URL of PostgreSQL */
   constructor(url: string, options: PostgresOptions) {
     this.place = placeOf(url);
     this.#url = url;
@@ -148,8 +148,8 @@ async function newPool(url: string, { what, schema, queryMs }: PostgresOptions):
     // An idle connection must not keep the process alive.
     allowExitOnIdle: true,
   });
-  // The pool replaces a connection that is lost while idle. One that is lost in use fails its query and also emits this
-  // event, which would end the process without a listener.
+  // The pool replaces a connection that is lost while idle. A connection that is lost in use fails its query and also
+  // emits this event. Without a listener, the event would end the process.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => void client.on('error', () => undefined));
   return pool;
