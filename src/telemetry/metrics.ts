@@ -70,7 +70,7 @@ function instrumentsOf(meter: Otel.Meter): Instruments {
  * Reports how many sessions are in each phase, each time that metrics are collected.
  *
  * @param count - asks the server for the sessions by phase
- * @returns ends the reports
+ * @returns a function that ends the reports
  */
 export function observeSessions(count: () => Promise<ReadonlyMap<string, number>>): () => void {
   const gauge = otel()?.metrics.getMeter(SCOPE).createObservableGauge('perdure.sessions', {

@@ -1,6 +1,6 @@
 /**
- * The OpenTelemetry API, when it is installed. Without an SDK that the process has registered it does nothing, so there is no
- * switch of ours.
+ * The OpenTelemetry API, when it is installed. It does nothing unless the process has registered an SDK, so Perdure has
+ * no switch of its own.
  */
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
@@ -40,12 +40,12 @@ export function turnContext({ namespace, sessionId, turn }: Turn): Otel.SpanCont
     traceId: digest.slice(0, 32),
     spanId: digest.slice(32, 48),
     isRemote: true,
-    // A sampler that follows the parent takes all turns. One by the trace id decides alike on each worker.
+    // A parent-based sampler takes all turns. A sampler by trace id decides alike on each worker.
     traceFlags: 1,
   };
 }
 
-/** An id of a span that is reported once more when the workflow task that reported it is repeated. */
+/** The id of a span, derived from its key: a workflow task that is repeated reports the span again with the same id. */
 export function spanIdOf({ traceId }: Otel.SpanContext, key: string): string {
   return createHash('sha256').update(`${traceId} ${key}`).digest('hex').slice(0, 16);
 }
@@ -83,6 +83,6 @@ export async function flush(): Promise<void> {
 
 interface Provider {
   forceFlush?(): Promise<void>;
-  /** The API's own provider stands for the one that was registered. */
+  /** The API's own provider delegates to the one that was registered. */
   getDelegate?(): Provider;
 }

@@ -1,8 +1,8 @@
 /**
  * Spans and metrics of what only the session knows: turns, waits and lost calls.
  *
- * A workflow task that is repeated reports its events again. So their spans have ids that derive from what they are about,
- * and a backend that gets one twice keeps one.
+ * A workflow task that is repeated reports its events again. So the ids of their spans derive from what they are about,
+ * and a backend that gets a span twice keeps one.
  */
 import type * as Otel from '@opentelemetry/api';
 import { defined } from '../contract/json.ts';
@@ -135,7 +135,7 @@ function seconds({ start, end }: { start: number; end: number }): number {
 }
 
 /**
- * Writes a span that has ended. The API draws ids at random, so the span is given the derived id where exporters read it: by
+ * Writes a span that has ended. The API makes random ids, so the derived id is put where exporters read it: in
  * `spanContext()` and `parentSpanContext`, which are public. An SDK of another kind keeps its own id.
  */
 function writeSpan(api: typeof Otel, { turn, agent, name, key, start, end, ...rest }: PastSpan): void {

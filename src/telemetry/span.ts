@@ -11,7 +11,7 @@ export interface Operation {
   readonly attributes: Otel.Attributes;
 }
 
-/** Adds to the span of an operation. */
+/** The span of an operation, for the operation to add to. */
 export interface OperationSpan {
   /** Whether anybody records the span. */
   readonly recording: boolean;
@@ -46,7 +46,7 @@ export async function inSpan<T>(operation: Operation, run: (span: OperationSpan)
   try {
     return await context.with(trace.setSpan(parent, span), () => run(handle));
   } catch (error) {
-    // Its message may hold what a tool or a model said.
+    // Only the error's name is recorded: its message may quote a tool or a model.
     handle.fail(error instanceof Error ? error.name : 'Error');
     throw error;
   } finally {
