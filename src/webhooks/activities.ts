@@ -1,4 +1,4 @@
-/** The activities that start the delivery of notifications, and that deliver one. */
+/** The activities that start the delivery of notifications, and that deliver one notification. */
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { messageOf } from '../contract/errors.ts';
@@ -22,7 +22,7 @@ const GONE = 410;
 /**
  * The `notify` activity: starts the workflow that delivers, which goes on by itself. A second attempt finds it started.
  *
- * @throws ApplicationFailure `NoWebhook` when this worker has no webhook for one of them: another worker may have it
+ * @throws ApplicationFailure `NoWebhook` when this worker has no webhook for any of them: another worker may have one
  */
 export async function runNotify({ webhooks }: WebhookRunner, input: NotifyInput): Promise<void> {
   const { client, info } = Context.current();
@@ -48,7 +48,7 @@ export async function runNotify({ webhooks }: WebhookRunner, input: NotifyInput)
   }
 }
 
-/** The `deliver` activity: one request. What fails is retried by Temporal. */
+/** The `deliver` activity: sends one request. Temporal retries a failed one, unless the receiver answers 410. */
 export async function runDeliver(
   { webhooks, consoleUrl }: WebhookRunner,
   input: DeliverInput,

@@ -1,4 +1,4 @@
-/** What a receiver gets. */
+/** The body that a receiver gets. */
 import { createHash } from 'node:crypto';
 import { defined } from '../contract/json.ts';
 import type { NotifyEvent } from '../contract/manifest.ts';
@@ -6,7 +6,7 @@ import type { DeliverInput, Notification } from '../contract/notifications.ts';
 
 /** The body of a request, unless the webhook has a `format`. */
 export interface WebhookEvent {
-  /** `session.approval`, `session.unknown`, `session.wait` or `session.end`; `session.test` from `perdure webhooks test`. */
+  /** `session.approval`, `.unknown`, `.wait` or `.end`; `session.test` from `perdure webhooks test`. */
   type: `session.${NotifyEvent | 'test'}`;
   /** ISO 8601: when it happened. */
   timestamp: string;
@@ -44,7 +44,7 @@ export function eventOf(
   };
 }
 
-/** An event that stands for no session. */
+/** A test event, which is about no session. */
 export function testEvent(at: string, consoleUrl: string | undefined): WebhookEvent {
   const data = {
     session: 'test',

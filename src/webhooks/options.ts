@@ -1,4 +1,4 @@
-/** Webhooks as a worker holds them. The history knows their names only. */
+/** The webhooks of a worker. The history holds only their names. */
 import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import type { NotifyEvent, NotifyPolicy } from '../contract/manifest.ts';
@@ -10,15 +10,16 @@ export interface Webhook {
   /** `https:`, or `http:` for a receiver of your own network. Redirects are not followed. */
   url: string;
   /**
-   * Signs the request, as Standard Webhooks says: `whsec_` and at least 24 bytes in base64. With a list it is signed by each, so
-   * that you can change the secret. `null`: it is not signed, because the address itself is the secret.
+   * The secret that signs each request, as Standard Webhooks says: `whsec_` and at least 24 bytes in base64. With a
+   * list, each secret signs, so that you can change the secret. `null`: no signature, because the address itself is the
+   * secret.
    */
   secret: string | readonly string[] | null;
-  /** Default: all. */
+  /** The events to send. Default: all. */
   events?: readonly NotifyEvent[];
-  /** The names of the agents that it is for. Default: all. */
+  /** The names of the agents whose events to send. Default: all. */
   agents?: readonly string[];
-  /** Sends the arguments of calls, up to 4,000 bytes of JSON. They are then part of the session's history once more. */
+  /** Sends the arguments of calls, up to 4,000 bytes of JSON. The session's history then holds them once more. */
   args?: boolean;
   /** Makes the body for receivers with a shape of their own, such as Slack. Default: the event as it is. */
   format?: (event: WebhookEvent) => JsonValue;
@@ -74,7 +75,7 @@ export function wants(
   return events.includes(event) && agents?.includes(agent) !== false;
 }
 
-/** What sessions of an agent have to tell for these webhooks; `undefined` if nothing. */
+/** What sessions of an agent must report for these webhooks; `undefined` if nothing. */
 export function policyFor(
   webhooks: Readonly<Record<string, Webhook>>,
   agent: string,

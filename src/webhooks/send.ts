@@ -41,7 +41,7 @@ export async function send(
   return response;
 }
 
-/** Undici says `fetch failed` and keeps why in the cause. */
+/** The reason of a failed request. Undici says only `fetch failed`, and keeps the reason in the cause. */
 function reasonOf(error: unknown): string {
   return messageOf((error as { cause?: unknown }).cause ?? error);
 }

@@ -1,11 +1,11 @@
-/** A request that shows whether a receiver takes what a worker would send. */
+/** Tests whether a receiver accepts what a worker would send. */
 import { randomUUID } from 'node:crypto';
 import { messageOf } from '../contract/errors.ts';
 import { testEvent } from './body.ts';
 import type { Webhook } from './options.ts';
 import { send } from './send.ts';
 
-/** What a receiver made of the test. */
+/** How a receiver answered the test. */
 export interface WebhookTest {
   ok: boolean;
   /** `null`: there was no answer, and `problem` says why. */
