@@ -1,4 +1,4 @@
-/** Checks of what callers pass, before anything is sent. */
+/** Checks what callers pass, before anything is sent. */
 import { type Client, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
 import { defined, type JsonObject, type JsonValue, toJson } from '../contract/json.ts';

@@ -1,4 +1,4 @@
-/** Runs that were ended from outside, without a word to their sessions. */
+/** Handles runs that were ended from outside: their histories do not say so to the session. */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { isPerdureError, PerdureError } from '../contract/errors.ts';
 import type { SessionView } from '../contract/views.ts';
@@ -9,7 +9,7 @@ export const TAKEN_BACK = 'taken back to ';
 
 const ENDED: readonly string[] = ['TERMINATED', 'TIMED_OUT', 'FAILED', 'CANCELLED'];
 
-/** Whether an error says that a session is between two runs. */
+/** Whether an error says that a rewind has ended the session's run and not started the next one yet. */
 export function isBeingTakenBack(error: unknown): boolean {
   return isPerdureError(error, 'SESSION_BUSY') && 'takenBackTo' in error.details;
 }
@@ -38,7 +38,7 @@ export async function withEnd(
 ): Promise<SessionView> {
   if (view.status.kind !== 'active' || !ENDED.includes(status.name)) return view;
   const reason = await endReason(client, { workflowId, runId });
-  // A successor starts in a moment.
+  // The rewind starts a successor in a moment.
   if (reason.startsWith(TAKEN_BACK)) return view;
   const run = status.name.toLowerCase();
   const ended = { kind: 'ended', at: closeTime?.toISOString() ?? null, run, reason } as const;

@@ -1,4 +1,4 @@
-/** What waits for a person, over all sessions. */
+/** Collects what waits for a person, over all sessions. */
 import type { Client } from '@temporalio/client';
 import { messageOf } from '../contract/errors.ts';
 import type { Inbox, InboxAnswer, InboxItem, InboxOptions } from '../contract/inbox.ts';
@@ -19,7 +19,7 @@ const LIMIT_SESSIONS = 200;
 /** Sorts after every time. */
 const LAST = '~';
 
-/** What was read of sessions, by id: good as long as the history has not grown. */
+/** The items of sessions, by id, valid as long as the session's history has not grown. */
 type Known = Map<string, { version: string; items: InboxItem[] }>;
 
 /** Reads inboxes. It remembers what it has read of a session until the session's history grows. */
@@ -62,7 +62,7 @@ export class InboxReader {
       const version = `${runId}:${historyLength}`;
       const known = this.#known.get(id);
       if (known?.version === version) return known;
-      // Without a worker the history is read at once, and nobody waits for an answer.
+      // Without a worker, read the history at once instead of waiting for an answer.
       const view = (await polled(taskQueue))
         ? await new Session(this.#client, id).state()
         : sessionView(await foldSession(this.#client, id, runId));
@@ -127,7 +127,7 @@ function unreadable({ id, agent, tenant, startedAt }: SessionSummary, reason: st
   return { sessionId: id, agent, tenant, kind: 'unreadable', reason, ...none, answers };
 }
 
-/** Calls that wait for one global effect, and the effect itself, ask for one answer: the calls stand for it. */
+/** Keeps one item of those that ask for the same answer, such as a global effect and the calls that wait for it. */
 function unique(items: readonly InboxItem[]): InboxItem[] {
   const effectOf = ({ call, wait }: InboxItem): string | null => {
     if (wait?.next.action === 'pool') return `pool ${wait.next.pool}`;
@@ -139,7 +139,7 @@ function unique(items: readonly InboxItem[]): InboxItem[] {
   return items.filter((item) => effectOf(item) === null || shown.get(effectOf(item)) === item);
 }
 
-/** What expires first, then what has waited longest. */
+/** Sorts by what expires first, then by what has waited longest. */
 function firstDue(a: InboxItem, b: InboxItem): number {
   const key = ({ until, since }: InboxItem): string => `${until ?? LAST} ${since ?? LAST}`;
   return key(a) < key(b) ? -1 : 1;

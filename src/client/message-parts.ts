@@ -18,13 +18,13 @@ export type MessagePart =
   /** The media type of PNG, JPEG, GIF and WebP is recognised. */
   | { type: 'image'; image: FileData; mediaType?: string | undefined };
 
-/** A message with files. `parts` is all of it; `text` is what lists show of it, by default the texts of its parts. */
+/** A message with files. `parts` is the whole message; `text` is what lists show, by default the texts of the parts. */
 export interface PartsInput extends Omit<SendInput, 'text' | 'blocks'> {
   parts: readonly MessagePart[];
   text?: string | undefined;
 }
 
-/** Stores the files of a message. @throws PerdureError `INVALID_ARGUMENT` and `TOO_LARGE`, naming the part; `SERVER_UNAVAILABLE` */
+/** Stores a message's files. @throws PerdureError `INVALID_ARGUMENT`, `TOO_LARGE`, `SERVER_UNAVAILABLE` */
 export async function storedMessage(
   message: string | SendInput | PartsInput,
   sessionId: string,
@@ -35,7 +35,7 @@ export async function storedMessage(
     return message as SendInput;
   const { parts, text, ...rest } = message;
   if (!Array.isArray(parts)) throw invalid('parts', 'write a list of parts');
-  // All are checked before one is stored.
+  // Check all parts before storing one.
   const read = (parts as readonly MessagePart[]).map((part, i) => readPart(part, `parts.${i}`));
   const blocks: MessageBlock[] = [];
   for (const [i, part] of read.entries()) {

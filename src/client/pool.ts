@@ -1,4 +1,4 @@
-/** A pool of money, from outside. */
+/** A handle of a pool of money, for clients. */
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
 import { parseInput } from '../contract/inputs.ts';
@@ -18,8 +18,9 @@ import { updatePool } from '../temporal/pool-update.ts';
 import { ANSWER_MS } from './requests.ts';
 
 /**
- * A handle of a pool: caps that many sessions share. A session that was started with `pool` draws from it before it asks a
- * model. When a cap is met, it waits until the cap is raised, the next period begins, or others give back.
+ * A handle of a pool: caps that many sessions share. A session that was started with `pool` draws from the pool before
+ * it asks a model. When a cap is met, the session waits until the cap is raised, the next period begins, or other
+ * sessions give money back.
  *
  * @example
  * ```ts
@@ -50,10 +51,10 @@ export class Pool {
   }
 
   /**
-   * Sets caps, and makes the pool if there is none. A cap that is left out stays, and `null` takes one away. Sessions that
-   * wait continue if they now have enough.
+   * Sets caps, and makes the pool if there is none. A cap that is left out stays, and `null` removes a cap. Sessions
+   * that wait continue if they now have enough.
    *
-   * @throws PerdureError `INVALID_ARGUMENT` naming the field; `NO_WORKER`, `SERVER_UNAVAILABLE`: then it can be repeated
+   * @throws PerdureError `INVALID_ARGUMENT` naming the field; `NO_WORKER`, `SERVER_UNAVAILABLE`: then repeat the call
    */
   async set(input: PoolSetInput): Promise<PoolView> {
     const parsed = parseKnown(poolSetSchema, toJson(defined(input), 'pool'));
@@ -63,7 +64,7 @@ export class Pool {
   }
 
   /**
-   * Caps, what is spent and held, and by which sessions.
+   * Returns the caps, what is spent and held, and by which sessions.
    *
    * @throws PerdureError `POOL_NOT_FOUND` when nobody has set it; `NO_WORKER`, `SERVER_UNAVAILABLE`
    */

@@ -1,4 +1,4 @@
-/** Reads of a session: from a worker, or from its history when no worker answers. */
+/** Reads a session: from a worker, or from its history when no worker answers. */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { isPerdureError, isUnanswered, PerdureError } from '../contract/errors.ts';
 import { WORKFLOW } from '../contract/names.ts';
@@ -21,13 +21,13 @@ const STARTED = 2;
 
 /**
  * Asks a worker, and reads the history when none answers. The history is as good as a worker's answer unless events
- * wait for a workflow task: then a worker that polls gets the time to take them.
+ * wait for a workflow task: then a worker that polls gets time to process them.
  *
- * One query at a time, and none is left behind: the client repeats a refused call from a timer, which ends the
- * process when the connection has been closed meanwhile.
+ * Sends one query at a time, and leaves none behind: Temporal's client repeats a refused call from a timer, which ends
+ * the process when the connection has been closed meanwhile.
  *
  * @param live - asks a worker; ends with `NO_WORKER` after the given milliseconds at the latest.
- * @param folded - makes the same answer of the state that the history gives.
+ * @param folded - makes the same answer from the state that the history gives.
  * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
  */
 export async function readEither<T>(
@@ -53,7 +53,7 @@ export async function readEither<T>(
   }
 }
 
-/** A page of the whole session, from a page of its run. */
+/** Extends a page of the present run to a page of the whole session. */
 export async function wholePage<K extends 'messages' | 'calls'>(
   client: Client,
   which: K,
@@ -66,7 +66,7 @@ export async function wholePage<K extends 'messages' | 'calls'>(
   return { ...page, first, items: [...older, ...page.items] };
 }
 
-/** Whether a failed query leaves the history to be read. */
+/** Whether the history can be read instead after a query has failed with this error. */
 function isReadable(error: unknown): boolean {
   return isUnanswered(error) || isPerdureError(error, 'TOO_LARGE') || isPerdureError(error, 'SESSION_CLOSED');
 }

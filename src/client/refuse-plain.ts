@@ -12,7 +12,7 @@ const MOST_KNOWN = 10_000;
 const plain = new WeakMap<Client, Map<string, number>>();
 
 /**
- * Refuses a client without codecs for a session that was started with some: what it sends would be stored in plain text.
+ * Refuses a client without codecs for a session that was started with codecs: its inputs would be stored in plain text.
  * A client without codecs looks once a minute at each session that it writes to.
  *
  * @param described - the session's description, if the caller has it
@@ -29,7 +29,7 @@ export async function refusePlain(
   if (performance.now() < (known.get(id) ?? 0)) return;
   const found = described ?? (await orNull(client.workflow.getHandle(id).describe()));
   const summary = found?.raw.executionConfig?.userMetadata?.summary;
-  // A session of another client may have no summary: then its first event tells.
+  // A session that another program has started may have no summary: then its first event tells.
   const payload =
     summary ??
     (found === null

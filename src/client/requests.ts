@@ -1,4 +1,4 @@
-/** Queries and updates of a session, repeated where a worker or the moment was at fault. */
+/** Sends queries and updates to a session, and repeats those that a worker or a bad moment made fail. */
 import { type Client, isGrpcDeadlineError, type WorkflowHandle } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
 import { ASK_AGAIN } from '../contract/failure.ts';
@@ -12,8 +12,8 @@ export const ANSWER_MS = 15_000;
 /** Pause before a query or an update that came at a bad moment is repeated, in milliseconds. */
 const ASK_AGAIN_MS = 100;
 /**
- * How long to wait for each worker that may be frozen before another is asked, in milliseconds. The last wait is longer,
- * for a worker that has a long history to read.
+ * How long to wait for each worker that may be frozen before another is asked, in milliseconds. The last wait is
+ * longer, for a worker that has a long history to read.
  */
 const SILENT_MS = [3_000, 3_000];
 
@@ -71,7 +71,7 @@ async function askUntil<T>(
   }
 }
 
-/** Sends an update until the session has processed it. */
+/** Sends an update, and repeats it until the session has processed it. */
 export function updated<T>(
   client: Client,
   handle: WorkflowHandle,

@@ -1,4 +1,4 @@
-/** Sessions that Temporal's own schedules start. */
+/** Starts sessions with Temporal's own schedules. */
 import {
   type Client,
   ScheduleAlreadyRunning,
@@ -16,18 +16,18 @@ import { sessionError } from '../temporal/errors.ts';
 import { checkNewId, checkStart, type StartedAgent } from './checks.ts';
 import { checkOptions, type StartOptions, sessionInput, startArguments } from './start-options.ts';
 
-/** What the server appends to a schedule's id for a session's: `-2026-11-23T09:00:00Z`. */
+/** Characters that the server appends to a schedule's id to make a session's id: `-2026-11-23T09:00:00Z`. */
 const TIME_LENGTH = 21;
 
 export interface ScheduleInput<CONTEXT extends object = object>
   extends Omit<StartOptions<CONTEXT>, 'id' | 'message' | 'mode' | 'onExisting'> {
-  /** Of the schedule. A session's id is this, a hyphen and its time: `report-2026-11-23T09:00:00Z`. */
+  /** The schedule's id. A session's id is this id, a hyphen and its time: `report-2026-11-23T09:00:00Z`. */
   id: string;
   /** The first message of each session. It cannot have files: they would belong to no session. */
   message: string | SendInput;
   /** When: calendars, intervals or cron expressions, with a time zone. */
   spec: ScheduleSpec;
-  /** `task` (default) ends a session with its answer; with `chat` it waits for more, until somebody ends it. */
+  /** `task` (default): a session ends with its answer. `chat`: it waits for more messages until somebody ends it. */
   mode?: SessionMode;
   /** Temporal's own: what happens while the last session still runs (`overlap`, default `SKIP`), or after an outage. */
   policies?: ScheduleOptions['policies'];
@@ -36,8 +36,8 @@ export interface ScheduleInput<CONTEXT extends object = object>
 }
 
 /**
- * Creates a Temporal schedule that starts sessions. There is no scheduler beside Temporal's: its handle pauses, triggers,
- * changes and deletes the schedule. A deleted schedule leaves its sessions as they are.
+ * Creates a Temporal schedule that starts sessions. Use its handle to pause, trigger, change or delete the schedule. A
+ * deleted schedule leaves its sessions as they are.
  *
  * @throws PerdureError `INVALID_ARGUMENT` naming the field, `CONFLICT` when the schedule exists, `SERVER_UNAVAILABLE`
  * @example
@@ -63,7 +63,7 @@ export async function scheduleSessions<CONTEXT extends object = object>(
   const longest = LIMIT.sessionId - TIME_LENGTH;
   if (id.length > longest) throw invalid('id', `use up to ${longest} characters: sessions add their time`);
   checkOptions('start', start);
-  // A caller in JavaScript may leave it out, and a session without a message would wait for one.
+  // A caller in JavaScript may leave the message out, and a session without one would wait for it.
   if (message === undefined) throw invalid('message', 'write the first message of each session');
   const first = typeof message === 'string' ? { text: message } : message;
   const name = typeof agent === 'string' ? agent : agent.name;
@@ -90,7 +90,7 @@ export async function scheduleSessions<CONTEXT extends object = object>(
         cause: error,
       });
     }
-    // What Temporal's client and the server find wrong with the times.
+    // Temporal's client throws a TypeError for wrong times.
     if (error instanceof TypeError) throw invalid('spec', error.message, error);
     throw sessionError(id, error);
   }

@@ -1,4 +1,4 @@
-/** One session, from outside. */
+/** A handle of one session, for clients. */
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client';
 import type { Decision, Resolution, SeenCall, SeenDispatch } from '../contract/calls.ts';
 import type { EditInput } from '../contract/edit.ts';
@@ -46,7 +46,7 @@ import { readUndoPlan } from './undo-plan.ts';
 export interface SessionStores {
   /** Where the workers store large results. */
   values?: ValueStore | undefined;
-  /** Carries what the models say. Default: a stream reads the workers' heartbeats. */
+  /** Carries the live text of the models. Default: a stream reads the workers' heartbeats. */
   live?: LiveChannel | undefined;
 }
 
@@ -54,15 +54,15 @@ export interface SessionReading {
   state: SessionState;
   /** What {@link Session.state} returns. */
   view: SessionView;
-  /** `history`: no worker answered, and inputs that none has taken yet are missing. */
+  /** `history`: no worker answered, and inputs that no worker has processed yet are missing. */
   source: 'worker' | 'history';
   /** Temporal's word for the run: `running`, `completed`, `terminated`, … */
   run: string;
 }
 
 /**
- * A handle of a session, which holds nothing of it. Inputs are checked for size and unknown names before they are sent. A
- * refusal is a `PerdureError` with the session's own code, or `SESSION_FULL` when its history is full.
+ * A handle of a session. It holds nothing of the session itself. Inputs are checked for size and unknown names before
+ * they are sent. A refusal is a `PerdureError` with the session's own code, or `SESSION_FULL` when its history is full.
  */
 export class Session<OUTPUT = unknown> {
   readonly id: string;
@@ -75,7 +75,7 @@ export class Session<OUTPUT = unknown> {
   readonly #live: LiveChannel | undefined;
 
   /**
-   * @param runId - asks only this run, and no successor.
+   * @param runId - the only run to ask, without its successors.
    * @param stores - `values`: where the workers store large results; `live`: the workers' live channel.
    */
   constructor(client: Client, id: string, runId?: string, { values, live }: SessionStores = {}) {
@@ -88,8 +88,8 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * The session at a glance. Like all reads, it comes from a worker, or from the history when none answers. The history
-   * lacks what was sent since a worker last looked.
+   * The session at a glance. Like all reads, it comes from a worker, or from the history when no worker answers. The
+   * history lacks inputs that no worker has processed yet.
    *
    * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`, `CHECKPOINT_CORRUPTION`
    */
@@ -119,7 +119,7 @@ export class Session<OUTPUT = unknown> {
     return { state, view, source, run: execution.status.name.toLowerCase() };
   }
 
-  /** Messages, the newest page by default. */
+  /** A page of the messages, by default the newest. */
   async transcript(page: PageInput = {}): Promise<TranscriptPage> {
     return this.#whole(
       'messages',
@@ -129,8 +129,8 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * The messages that the model sees: the last summary, and the messages that it does not stand for. Without a summary,
-   * all of them.
+   * The messages that the model sees: the last summary, and the messages that it does not replace. Without a summary,
+   * all messages.
    */
   async view(): Promise<readonly Message[]> {
     let messages: Message[] = [];
@@ -143,7 +143,7 @@ export class Session<OUTPUT = unknown> {
     }
   }
 
-  /** The tool-call log, the newest page by default. */
+  /** A page of the tool-call log, by default the newest. */
   async calls(page: PageInput = {}): Promise<CallsPage> {
     return this.#whole(
       'calls',
@@ -173,8 +173,8 @@ export class Session<OUTPUT = unknown> {
    * The bytes of a large result, of which the session holds the beginning and the end.
    *
    * @param value - the `value` of a result, or its digest.
-   * @throws PerdureError `VALUE_NOT_FOUND` when it is no value of this session, or is gone; `INVALID_ARGUMENT` without a
-   * store; `CHECKPOINT_CORRUPTION`; `SERVER_UNAVAILABLE` when the store cannot be used
+   * @throws PerdureError `VALUE_NOT_FOUND` when it is no value of this session, or is gone; `INVALID_ARGUMENT` without
+   * a store; `CHECKPOINT_CORRUPTION`; `SERVER_UNAVAILABLE` when the store cannot be used
    */
   async value(value: ValueRef | string): Promise<Value> {
     if (this.#values === undefined)
@@ -184,8 +184,8 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * The session and the sub-agents below it, and all that waits for a person in the tree, each with its path. Sub-agents that
-   * have ended are listed while their calls are in the present run.
+   * The session and the sub-agents below it, and everything in the tree that waits for a person, each with its path.
+   * Sub-agents that have ended are listed while their calls are in the present run.
    */
   tree(): Promise<Tree> {
     return readTree((id) => new Session(this.#client, id).read(), this.id);
@@ -203,7 +203,7 @@ export class Session<OUTPUT = unknown> {
     return (await this.state()).pending;
   }
 
-  /** Caps, spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: {@link Session.setBudget} takes them */
+  /** Caps, and what is spent and reserved. @throws PerdureError `INVALID_ARGUMENT` for caps: `setBudget` takes them */
   async budget(...none: readonly never[]): Promise<BudgetView> {
     // Caps that were passed here would otherwise be ignored.
     refuseMore(none, 'budget', 'only reads. To set caps, call setBudget({ limits: { … } })');
@@ -216,10 +216,10 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Sends a message. It is queued during a turn, or ends the turn early with `mode: 'interrupt'`. With `mode: 'aside'` it gets an
-   * answer of its own while calls wait or run, which changes nothing that is pending; otherwise it is queued. A message with an id is
-   * taken once, however often it is sent, and however long ago. Default: a random id. With `parts`, in the AI SDK's shape, it
-   * has files, which are stored first.
+   * Sends a message. During a turn it is queued; with `mode: 'interrupt'` it ends the turn early. With `mode: 'aside'`,
+   * while calls wait or run, it gets an answer of its own, which changes nothing that is pending; at other times it is
+   * queued. A message with an id is taken once, however often it is sent, and however long ago. Default: a random id.
+   * With `parts`, in the AI SDK's shape, it has files, which are stored first.
    *
    * @throws PerdureError `CONFLICT` when the id is another message's; `SESSION_CLOSED`, `SESSION_NOT_FOUND`,
    * `SESSION_FULL`, `TOO_LARGE`. Without an answer (`SERVER_UNAVAILABLE`, `NO_WORKER`, …) it may have been taken:
@@ -248,7 +248,7 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Takes back a queued message: the model never sees it, and its id is not taken again. Withdrawn twice is withdrawn.
+   * Takes back a queued message: the model never sees it, and its id is not taken again. Repeating the call is safe.
    *
    * @throws PerdureError `MESSAGE_NOT_QUEUED` when the session has taken it, or never had it
    */
@@ -276,15 +276,15 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Decides on a call that waits for approval. The first decision wins. If the tool asks for several people, each of them
-   * approves, and `status` stays `approval` until the last one has.
+   * Decides on a call that waits for approval. The first decision wins. If the tool asks for several people, each of
+   * them approves, and `status` stays `approval` until the last one has.
    *
-   * @param call - the call from {@link Session.approvals}, or from {@link Session.tree}: then it may be that of a sub-agent. The
-   * decision holds only for its arguments.
+   * @param call - the call from {@link Session.approvals}, or from {@link Session.tree}, which also has the calls of
+   * sub-agents. The decision holds only for the call's arguments.
    * @param options - `by`: who decides. `verified`: your program has verified `by`; never take it from a client.
    * @returns once the decision is recorded; for an edit, once its arguments have passed the tool's schema.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DIGEST_MISMATCH`, `INVALID_TOOL_INPUT`, `FORBIDDEN` when
-   * the tool asks for other people than this one, or for verified ones
+   * the tool's rules do not accept this person, or require a verified one
    */
   async decide(
     { callId, argsDigest, sessionId }: SeenCall & { sessionId?: string },
@@ -297,10 +297,10 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Says what became of a call whose outcome is unknown.
+   * Records whether a call whose outcome is unknown has happened.
    *
-   * @param call - the call from {@link Session.approvals} or {@link Session.tree}. The resolution holds only for that dispatch and
-   * its arguments.
+   * @param call - the call from {@link Session.approvals} or {@link Session.tree}. The resolution holds only for that
+   * dispatch and its arguments.
    * @throws PerdureError `UNKNOWN_CALL`, `CALL_NOT_PENDING`, `DISPATCH_MISMATCH`, `DIGEST_MISMATCH`
    */
   async resolve(
@@ -314,7 +314,7 @@ export class Session<OUTPUT = unknown> {
     return this.#update(UPDATE.resolve, input, 'resolution');
   }
 
-  /** Sets caps, or lets the session finish with a summary, whose worst case is added to the caps. */
+  /** Sets caps, or lets the session finish with a summary: the caps are raised by what that can cost at most. */
   async setBudget(input: BudgetInput): Promise<{ phase: Phase; queued: number }> {
     return this.#update(UPDATE.budget, input, 'budget');
   }
@@ -324,8 +324,8 @@ export class Session<OUTPUT = unknown> {
    *
    * @param options - `id`: an edit with this id is made once in a run, however often it is sent.
    * @returns the phase, and the checkpoint that holds the edit.
-   * @throws PerdureError `SESSION_BUSY` while a turn runs, or when its basis has changed; `INVALID_ARGUMENT` for a transcript
-   * that providers refuse
+   * @throws PerdureError `SESSION_BUSY` while a turn runs, or when the edit's basis has changed; `INVALID_ARGUMENT` for
+   * a transcript that providers refuse
    */
   async edit(
     input: EditInput,
@@ -354,9 +354,9 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * What an undo would do now: each effect of the session, those of earlier runs included, the last one first, and whether
-   * its tool can undo it. Look at it, then approve the list: `cancel({ undo: { digest } })`. What its sub-agents have done is
-   * on the list for a person, with the session to undo it in.
+   * What an undo would do now: the effects of the session, also of its earlier runs, the last one first, and whether
+   * the tool can undo each. Look at the list, then approve it: `cancel({ undo: { digest } })`. The effects of
+   * sub-agents are on the list for a person, with the session in which to undo them.
    *
    * @throws PerdureError `CHECKPOINT_CORRUPTION` when earlier runs cannot be read
    */
@@ -366,10 +366,10 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Ends the session, after a mutation in flight has settled. With `undo`, it undoes its effects first, the last one first.
-   * Each is a call that a person approves, unless `undo` has the digest of {@link Session.undoPlan}. An effect that cannot be
-   * undone waits for a person. `undo: false` gives up what has not been undone yet. The effects of a session that has ended are
-   * undone with `sessions.undo`.
+   * Ends the session, after a mutation in flight has settled. With `undo`, the session first undoes its effects, the
+   * last one first. Each undo is a call that a person approves, unless `undo` has the digest of
+   * {@link Session.undoPlan}. An effect that cannot be undone waits for a person. `undo: false` stops an undo: the
+   * effects that are left stay. For a session that has ended, call `sessions.undo`.
    */
   async cancel(input: CancelInput = {}): Promise<void> {
     const { undo = false } = input;
@@ -378,32 +378,32 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Waits until the session ends. `output` is the checked value of the last answer, when its agent has an `output` schema.
-   * A cancelled session, or one that ended with a summary because its budget was spent, has none.
+   * Waits until the session ends. `output` is the checked value of the last answer, when its agent has an `output`
+   * schema. A cancelled session, or one that ended with a summary because its budget was spent, has none.
    */
   async result(): Promise<SessionResult<OUTPUT>> {
     return this.#mapped(async () => (await this.#handle.result()) as SessionResult<OUTPUT>);
   }
 
   /**
-   * The session live: what its history records, as parts with a cursor, and meanwhile the pieces of the answer that the
-   * model writes. It ends when nothing is left to do, or as `until` says. It is read from the history, so it needs no worker
-   * and costs the session nothing. Streams of one session share what they read.
+   * Streams the session live: what its history records, as parts with a cursor, and meanwhile the pieces of the answer
+   * that the model writes. Ends when nothing is left to do, or as `until` says. It reads the history, so it needs no
+   * worker and costs the session nothing. Streams of one session share what they read.
    *
    * @throws PerdureError `CHECKPOINT_NOT_FOUND` when the session did not go on from `since`; `SESSION_NOT_FOUND`;
-   * `CHECKPOINT_CORRUPTION`; `INVALID_ARGUMENT`. After `SERVER_UNAVAILABLE`, and after `SESSION_BUSY` (a rewind has ended
-   * the session and not started it again), stream again with the last cursor as `since`.
+   * `CHECKPOINT_CORRUPTION`; `INVALID_ARGUMENT`. After `SERVER_UNAVAILABLE`, and after `SESSION_BUSY` (a rewind has
+   * ended the session and not started it again), stream again with the last cursor as `since`.
    */
   stream(options: StreamOptions = {}): AsyncGenerator<StreamPart> {
     return streamSession(this.#client, this.id, options, this.#live);
   }
 
-  /** Returns when a worker answers for the session. @throws PerdureError with the reason why none does, such as `NO_WORKER` */
+  /** Returns when a worker answers for the session. @throws PerdureError that says why none does: `NO_WORKER`, … */
   async ping(): Promise<void> {
     await this.#mapped(() => this.#answer(QUERY.plan, undefined, ANSWER_MS));
   }
 
-  /** The cursor of the present, for {@link Session.stream}: what comes after it is what comes from now on. */
+  /** The cursor of the present: {@link Session.stream} with this `since` yields what comes from now on. */
   async cursor(): Promise<string> {
     const { runId } = await describeSession(this.#client, this.id);
     return this.#mapped(() => presentCursor(this.#client, this.id, runId));
@@ -423,7 +423,7 @@ export class Session<OUTPUT = unknown> {
     return this.#mapped(() => readEither(this.#client, this.id, live, folded));
   }
 
-  /** Adds to a page what has left the run. */
+  /** Adds entries of earlier runs to a page. */
   #whole<K extends 'messages' | 'calls'>(
     which: K,
     input: PageInput,

@@ -1,4 +1,4 @@
-/** Sessions, from outside: start, find, list. */
+/** Starts, finds and lists sessions. */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { UNNAMED } from '../contract/calls.ts';
@@ -45,8 +45,8 @@ export class Sessions {
 
   /**
    * @param client - Temporal's client; its namespace, codecs and interceptors apply.
-   * @param options - `taskQueue`: of the workers. Default: `perdure`. `values`: the workers' store of values, for
-   * `session.value`. `live`: the workers' live channel, for `session.stream`.
+   * @param options - `taskQueue`: the workers' task queue. Default: `perdure`. `values`: the workers' store of values,
+   * for `session.value` and for files. `live`: the workers' live channel, for `session.stream`.
    */
   constructor(client: Client, options: { taskQueue?: string } & SessionStores = {}) {
     this.#client = client;
@@ -56,13 +56,14 @@ export class Sessions {
   }
 
   /**
-   * Starts a session. It is durable when this returns, also with no worker running.
+   * Starts a session. It is durable when this returns, even if no worker runs.
    *
-   * @param agent - its name, or its definition: then the context and a cap on dollars are checked here, too, and not only by its worker.
-   * @throws PerdureError `SESSION_EXISTS`, `CONFLICT` when the id is that of a thread of checkpoints, or with
-   * `onExisting: 'use'` that of a session of another agent,
-   * `INVALID_ARGUMENT` naming the field, `TOO_LARGE`, `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`.
-   * When it may have been started all the same, `details.sessionId` and `details.messageId` are the ids to repeat it with
+   * @param agent - its name, or its definition: then the context and a cap on dollars are checked here, too, and not
+   * only by its worker.
+   * @throws PerdureError `SESSION_EXISTS`; `CONFLICT` when the id is that of a thread of checkpoints, or with
+   * `onExisting: 'use'` when the session has another agent, context or pool; `INVALID_ARGUMENT` naming the field;
+   * `TOO_LARGE`; `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`. If the session may have been started
+   * all the same, repeat the call with the ids in `details.sessionId` and `details.messageId`
    */
   async start<CONTEXT extends object = object, OUTPUT = unknown>(
     agent: string | StartedAgent<CONTEXT, OUTPUT>,
@@ -84,39 +85,40 @@ export class Sessions {
   }
 
   /**
-   * Starts another session from a checkpoint. Its effects have keys of their own. A mutation that was open at the checkpoint
-   * waits for a person, and approvals wait again.
+   * Starts another session from a checkpoint. Its effects have keys of their own. A mutation that was open at the
+   * checkpoint waits for a person, and calls that waited for approval wait again.
    *
-   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` for a checkpoint that is not
-   * of this session
+   * @throws PerdureError as {@link Sessions.start}; `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` for a checkpoint that
+   * is not of this session
    */
   async fork(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     return this.#travel.fork(from, options);
   }
 
   /**
-   * Takes a session back to one of its checkpoints. The present run is sealed and ended. The successor has the same id and
-   * keys: effects from after the checkpoint answer them, so nothing is done again. What was spent stays spent.
-   * `effectsSince` lists these effects beforehand. After an interrupted call the session may be ended without a successor:
-   * call it again.
+   * Rewinds a session to one of its checkpoints. The present run is sealed and ended. The successor has the same id and
+   * the same effect keys. Effects from after the checkpoint answer these keys, so nothing is done again; `effectsSince`
+   * lists them beforehand. What was spent stays spent. If the call is interrupted, the session may be ended without a
+   * successor: call `rewind` again.
    *
-   * @throws PerdureError `SESSION_BUSY` while a mutation is open; `CONFLICT` when somebody else has taken it back;
-   * `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`. Then nothing has changed
+   * @throws PerdureError `SESSION_BUSY` while a mutation is open; `CONFLICT` when somebody else has rewound the
+   * session; `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND`. Then nothing has changed
    */
   async rewind(from: { sessionId: string; checkpointId: string }, options: ForkOptions): Promise<Session> {
     return this.#travel.rewind(from, options);
   }
 
   /**
-   * Undoes the effects of a session and ends it, as {@link Session.cancel} does with `undo`. A session that has ended goes on
-   * from its last checkpoint, in a new run that undoes and ends: its model is not asked.
+   * Undoes the effects of a session and ends it, as {@link Session.cancel} does with `undo`. A session that has ended
+   * goes on from its last checkpoint, in a new run that only undoes and ends. It does not ask the model.
    *
-   * @param input - `undo`: `true`, and a person approves each; or the digest of {@link Session.undoPlan}, which approves the list.
+   * @param input - `undo`: `true`, and a person approves each undo; or the digest of {@link Session.undoPlan}, which
+   * approves the list.
    * @throws PerdureError `SESSION_NOT_FOUND`; `CONFLICT` when somebody else has just begun the same; `INVALID_ARGUMENT`
    */
   async undo(sessionId: string, input: CancelInput & { undo: Exclude<UndoInput, false> }): Promise<Session> {
     const session = this.get(sessionId);
-    // Without it, a session that has ended would go on.
+    // Without `undo`, a session that has ended would go on.
     if (!input.undo) throw invalid('undo', 'write true, or the { digest } of session.undoPlan()');
     try {
       await session.cancel(input);
@@ -128,7 +130,7 @@ export class Sessions {
     try {
       const { runId, taskQueue } = await this.#client.workflow.getHandle(sessionId).describe();
       const last = await lastCompletedTask(this.#client, { workflowId: sessionId, runId });
-      // It has ended before it did anything.
+      // The session ended before it did anything.
       if (last === null) return session;
       const from = { sessionId, checkpointId: `${runId}:${last}` };
       return await this.#travel.rewind(
@@ -152,14 +154,15 @@ export class Sessions {
     return new Pool(this.#client, id, this.#starter.taskQueue);
   }
 
-  /** Sessions, newest first, from Temporal's visibility, which may lag by a second. */
+  /** Lists sessions, newest first, from Temporal's visibility, which may lag by a second. */
   list(options: SessionListOptions = {}): AsyncGenerator<SessionSummary> {
     return listSessions(this.#client, options);
   }
 
   /**
-   * Everything that waits for a person, over all sessions: approvals, calls with an unknown outcome, missing tools, budgets and
-   * other waits. What expires first comes first, then what has waited longest. Visibility may lag by a second.
+   * Lists everything that waits for a person, over all sessions: approvals, calls with an unknown outcome, missing
+   * tools, budgets and other waits. What expires first comes first, then what has waited longest. Visibility may lag by
+   * a second.
    */
   inbox(options: InboxOptions = {}): Promise<Inbox> {
     return this.#inbox.read(options);

@@ -19,8 +19,8 @@ import type { PartsInput } from './message-parts.ts';
 
 export interface StartOptions<CONTEXT extends object = object> {
   /**
-   * Unique in the namespace: up to 200 characters without double quotes, backslashes, control characters, and apostrophes at
-   * either end, which Temporal's visibility does not find. Default: a random one.
+   * Unique in the namespace: up to 200 characters. It must not have double quotes, backslashes or control characters,
+   * or an apostrophe at either end, because Temporal's visibility cannot find them. Default: a random id.
    */
   id?: string;
   /** The first message. With `parts` it has files. */
@@ -28,19 +28,19 @@ export interface StartOptions<CONTEXT extends object = object> {
   /** `chat` (default) waits for the next message after an answer; `task` ends with it. */
   mode?: SessionMode;
   /**
-   * What tools, approvals, checks and instructions are handed of the one for whom the session runs: the agent's `context`
-   * schema checks it. At most 8 KB of JSON. Its `tenant` is a search attribute.
+   * What the application knows about the session's user. Tools, approvals, checks and instructions get it; the agent's
+   * `context` schema checks it. At most 8 KB of JSON. Its `tenant` is a search attribute.
    */
   context?: CONTEXT;
-  /** Caps, each instead of the agent's own. */
+  /** Caps. Each replaces the agent's own. */
   budget?: BudgetLimits;
-  /** The pool of money that it shares with other sessions: see `Sessions.pool`. */
+  /** The pool of money that the session shares with other sessions: see `Sessions.pool`. */
   pool?: string;
   /** Where tools keep files of this session. */
   scratchpadRoot?: string;
   /** When the id exists: `fail` (default), or `use` the running session of the same agent, which takes the message. */
   onExisting?: 'fail' | 'use';
-  /** Default: the client's. */
+  /** The task queue of the session. Default: the client's. */
   taskQueue?: string;
   /** How long a worker has for one workflow task. Low, so that a dead worker is noticed soon. Default: 3 seconds. */
   workflowTaskTimeout?: Duration;
@@ -48,16 +48,16 @@ export interface StartOptions<CONTEXT extends object = object> {
 
 /** How a session starts from a checkpoint. */
 export interface ForkOptions extends Omit<StartOptions, 'onExisting' | 'mode'> {
-  /** The session's own agent, which goes on: another is refused. Default: that one. */
+  /** The name of the session's own agent. Any other name is refused. Default: that agent. */
   agent?: string;
-  /** Changes to the transcript or the plan, made before it continues. */
+  /** Changes to the transcript or the plan, made before the session continues. */
   edits?: EditInput;
-  /** Who, and why; both are recorded. */
+  /** Who does this. It is recorded, and so is `reason`. */
   by: string;
   reason: string;
   /**
-   * Of a rewind: undoes the effects since the checkpoint first, the last one first. `true`: a person approves each. A digest
-   * of `undoPlanSince` approves the list.
+   * Only for a rewind: first undoes the effects since the checkpoint, the last one first. `true`: a person approves
+   * each undo. A digest of `undoPlanSince` approves the list.
    */
   undo?: Exclude<UndoInput, false>;
   /** Where to read a checkpoint that the server no longer has: an `ArchivedSaver`, for example. */
@@ -127,13 +127,13 @@ export function sessionInput(
   const json = toJson(raw, 'options');
   if (context !== undefined) assertSize('context', context, LIMIT.context);
   const parsed = parseKnown(sessionInputSchema, json);
-  // The caller passed the edits without the origin.
+  // The caller passed the fields of the origin without the prefix.
   if (!parsed.ok) throw invalid(parsed.field.replace(/^origin\./, ''), parsed.problem);
   assertSize('message', parsed.value, LIMIT.input);
   return parsed.value;
 }
 
-/** A message with an id, by which it can be repeated. */
+/** Gives a message an id, so that it can be sent again safely. */
 export function withId(input: SendInput): SendInput {
   return input.id === undefined ? { ...input, id: randomUUID() } : input;
 }

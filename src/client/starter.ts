@@ -1,4 +1,4 @@
-/** Starts of sessions: each refuses an id that is taken, and is safe to repeat. */
+/** Starts sessions. A start refuses an id that is taken, and is safe to repeat. */
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
@@ -30,7 +30,7 @@ export class SessionStarter {
     this.stores = stores;
   }
 
-  /** Starts a session; with `onExisting: 'use'`, a running one gets the message. See `Sessions.start` for the errors. */
+  /** Starts a session; with `onExisting: 'use'`, a running one gets the message. Throws as `Sessions.start` does. */
   async start<OUTPUT>(
     id: string,
     input: SessionInput,
@@ -67,7 +67,7 @@ export class SessionStarter {
     return new Session(this.client, id, undefined, this.stores);
   }
 
-  /** Options whose first message has its files in the store. */
+  /** Stores the files of the first message. @returns the options with the stored message */
   async stored(
     id: string,
     { message, ...options }: StartOptions,

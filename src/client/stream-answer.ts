@@ -1,4 +1,4 @@
-/** The answer that a session is getting, put together from all that tell it. Pure. */
+/** Puts the answer that a session is getting together from all its sources. Pure. */
 import {
   addDelta,
   isOlder,
@@ -10,15 +10,15 @@ import {
 /** Pieces of an answer, and `reset`: what was said so far is void. */
 export type LivePart = LiveDelta | { readonly type: 'reset' };
 
-/** Something that tells an answer: this process, a channel, or heartbeats. */
+/** A source of an answer: this process, a channel, or heartbeats. */
 export interface AnswerSource extends LiveListener {
   /** Takes the window of a heartbeat. */
   show(window: LiveText): void;
 }
 
 /**
- * An answer so far. Several sources may tell it: a worker in this process and the channel tell the same request, and a
- * worker that was frozen goes on with an older one. The first source of the newest request is heard.
+ * An answer so far. Several sources may send it: a worker in this process and the channel send the same request, and a
+ * worker that was frozen may go on with an older one. Only the first source of the newest request counts.
  */
 export class AnswerSoFar {
   readonly #tell: (part: LivePart) => void;
@@ -64,7 +64,7 @@ export class AnswerSoFar {
     return source;
   }
 
-  /** The answer is recorded. Its text follows as far as it was not said, and is said anew if something else was. */
+  /** Ends with the recorded answer: sends the missing text, or all of it after a reset if other text was sent. */
   finish(whole: string): void {
     if (!whole.startsWith(this.text)) this.drop();
     const said = this.text.length;
@@ -73,13 +73,13 @@ export class AnswerSoFar {
     this.forget();
   }
 
-  /** What was said is void. */
+  /** Voids what was said. */
   drop(): void {
     if (this.#said.length > 0) this.#tell({ type: 'reset' });
     this.#said = [];
   }
 
-  /** Hears none of its sources any more. */
+  /** Ignores all its sources from now on. */
   forget(): void {
     this.#request = '';
     this.#source = null;

@@ -64,31 +64,31 @@ export function subscribe(
 }
 
 class Follower {
-  /** The subscription that it was made for. */
+  /** The subscription that this follower was made for. */
   readonly first: Subscription;
   readonly #client: Client;
   readonly #id: string;
   readonly #gone: () => void;
   readonly #stop = new AbortController();
   readonly #readers = new Set<Subscription>();
-  /** Readers who come now, and are told the present once it is known. */
+  /** New readers, who get the present state once it is known. */
   readonly #newcomers = new Set<Subscription>();
   readonly #live: LiveAnswer;
   #recent: DurablePart[] = [];
-  /** Up to where the history is read before the present is known. */
+  /** The session's last event when following began. Once it is read, the present is known. */
   #head: Head = { runId: '', events: 0 };
   #isPresent = false;
-  /** What is read. */
+  /** The last event that was read. */
   #read: Head = { runId: '', events: 0 };
   readonly #passed = new Set<string>();
   #isFolding = false;
-  /** The parts after it are told; `now`: those after the present. */
+  /** The parts after this cursor are sent; `now`: the parts after the present. */
   #from: Cursor | 'start' | 'now';
   #told: Told | null = null;
   #cursor = '';
   #state: SessionState | null = null;
   #rest: Rest = null;
-  /** Its parts come in one go, for the tasks of the past are not told. */
+  /** Set after a rewind or reset: the new run's parts come in one go, without those of each past task. */
   #jump: RunCause | undefined;
 
   constructor(
@@ -118,7 +118,7 @@ class Follower {
     );
   }
 
-  /** Adds a reader. @returns `null` when it no longer has the parts after the cursor */
+  /** Adds a reader. @returns `null` when this follower no longer has the parts after the cursor */
   join(since: string | undefined): Subscription | null {
     if (this.#stop.signal.aborted) return null;
     const at = this.#recent.findLastIndex(({ cursor }) => cursor === since);
@@ -133,7 +133,7 @@ class Follower {
     return reader;
   }
 
-  /** Finds what a reader who joins must not miss: what was sent to the session just now is not read yet. */
+  /** Finds the present for a reader who joins: what was just sent to the session may not be read yet. */
   async #admit(reader: Subscription): Promise<void> {
     try {
       reader.head = await presentHead(this.#client, this.#id);
@@ -177,7 +177,7 @@ class Follower {
     this.#head = await presentHead(this.#client, this.#id);
     this.first.head = this.#head;
     let run: Run | null = { runId: await firstRun(this.#client, this.#id, this.#head, since) };
-    // The reader may have a part of an answer.
+    // The reader may hold a part of an answer, which is void.
     if (typeof since === 'object') this.first.push({ parts: [{ type: 'reset' }] });
     while (run !== null && !this.#stop.signal.aborted) run = await this.#follow(run);
   }
@@ -202,7 +202,7 @@ class Follower {
       if (this.#read.events === 0) {
         await folder.take(events.slice(0, 1));
         const start = folder.start();
-        // The one part of this event was that the session goes on in this run, with a state that the reader knows.
+        // This event has one part: the session goes on in this run. The reader has it, and knows the state.
         if (this.#fromIn(runId)?.eventId === 1 && previousRun(events[0]) !== null) this.#told = toldOf(start);
         this.#take({ runId, eventId: 1 }, start, cause);
         events = events.slice(1);
@@ -219,7 +219,7 @@ class Follower {
     return null;
   }
 
-  /** The state after a task, which is event `eventId`; that of event 1 is the state at the start. */
+  /** Takes the state after the task that event `eventId` completed. Event 1 stands for the state at the start. */
   #take(at: { runId: string; eventId: number }, state: SessionState, cause?: RunCause): void {
     this.#state = state;
     this.#cursor = `${at.runId}:${at.eventId}`;
@@ -237,7 +237,7 @@ class Follower {
     return typeof this.#from === 'object' && this.#from.runId === runId ? this.#from : null;
   }
 
-  /** Tells the parts of an event that come after the cursor. */
+  /** Sends the parts of an event that come after the cursor. */
   #tell({ runId, eventId }: { runId: string; eventId: number }, news: readonly SessionNews[]): void {
     const from = this.#fromIn(runId);
     const told = from?.eventId === eventId ? from.index : 0;
@@ -253,7 +253,7 @@ class Follower {
     this.#push({ parts: [part] });
   }
 
-  /** The history is read up to the present. */
+  /** Called once the history is read up to the present. */
   #arrive(): void {
     this.#isPresent = true;
     const state = this.#state;
@@ -263,7 +263,7 @@ class Follower {
     if (jump !== undefined) {
       const news = partsBetween(this.#told, state, jump);
       const before = this.#recent.at(-1)?.cursor ?? '';
-      // They are not the news of one task: a reader who is cut off between them cannot go on from there.
+      // These parts are not of one task: a reader who is cut off between them cannot go on from there.
       for (const [i, part] of news.entries())
         this.#say({ ...part, cursor: i < news.length - 1 ? before : this.#cursor });
     }
@@ -286,7 +286,7 @@ class Follower {
     }
   }
 
-  /** Tells newcomers the present. */
+  /** Sends the present state to newcomers. */
   #welcome(newcomers: readonly Subscription[]): void {
     const state = this.#state;
     if (state === null || newcomers.length === 0) return;
@@ -301,7 +301,7 @@ class Follower {
     }
   }
 
-  /** What comes after the end of a run. */
+  /** Finds the run that follows a run that has ended, or closes the stream. */
   async #after(end: RunEnd, next: string): Promise<Run | null> {
     const { runId } = this.#read;
     this.#live.follow(null);
@@ -318,7 +318,7 @@ class Follower {
     return null;
   }
 
-  /** Tells the end of a session. One that did not end itself has no news of it. */
+  /** Sends the end of a session. If it was ended from outside, its history has no news of that. */
   async #close(): Promise<void> {
     const state = this.#state;
     if (state === null) return;

@@ -1,4 +1,4 @@
-/** What the model says at this moment: from a worker in this process, or from one elsewhere by a channel or its heartbeats. */
+/** Reads live text: from a worker in this process, or from other workers by a channel or by heartbeats. */
 import type { Client } from '@temporalio/client';
 import type { LiveChannel, LiveDelta, LiveKey, LiveText } from '../contract/live-text.ts';
 import { isLiveHere, listen } from '../temporal/live-channel.ts';
@@ -6,12 +6,12 @@ import { activityContext, liveCoding } from '../temporal/payloads.ts';
 import { decodeOptionalSinglePayload } from '../temporal/sdk-internals.ts';
 import { AnswerSoFar, type LivePart } from './stream-answer.ts';
 
-/** Pause between two looks at the heartbeats of a model call elsewhere, in milliseconds. */
+/** Pause between two looks at the heartbeats of a model call in another process, in milliseconds. */
 const LOOK_MS = 250;
-/** The same, when the last looks have found nothing new. */
+/** The pause when the last looks have found nothing new, in milliseconds. */
 const SLOW_LOOK_MS = 1_000;
 
-/** The answer that a session is getting, from where it is told. */
+/** Follows the answer that a session is getting, wherever it comes from. */
 export class LiveAnswer {
   readonly #client: Client;
   readonly #sessionId: string;
@@ -41,19 +41,19 @@ export class LiveAnswer {
   follow(key: LiveKey | null): void {
     if (key?.runId === this.#key?.runId && key?.activityId === this.#key?.activityId) return;
     this.stop();
-    // The call before has ended without a reply.
+    // The previous call has ended without a reply.
     this.#answer.drop();
     this.#key = key;
     if (key !== null) this.#leave = this.#listen(key);
   }
 
-  /** The answer is recorded. Its text follows as far as it was not said, and is said anew if something else was. */
+  /** Ends with the recorded answer: sends the missing text, or all of it after a reset if other text was sent. */
   finish(whole: string): void {
     this.#answer.finish(whole);
     this.stop();
   }
 
-  /** Hears no more. */
+  /** Stops listening. */
   stop(): void {
     this.#leave();
     this.#leave = () => undefined;
@@ -71,7 +71,7 @@ export class LiveAnswer {
     };
   }
 
-  /** Looks at the heartbeats. @returns what ends it */
+  /** Looks at the heartbeats again and again. @returns a function that stops it */
   #look(key: LiveKey): () => void {
     const source = this.#answer.source();
     let pause = LOOK_MS;

@@ -39,7 +39,7 @@ export type SessionNews =
   /** The session waits, and `wait.next` says for what; `null`: it goes on. */
   | { type: 'wait'; wait: Wait | null }
   | { type: 'pause'; paused: SessionView['paused'] }
-  /** The messages that wait for the end of the turn have changed: these wait now. */
+  /** The queue of messages that wait for the end of the turn has changed: these wait now. */
   | { type: 'queue'; queue: QueuedMessage[] }
   /** The session goes on in another run. */
   | { type: 'run'; runId: string; cause: RunCause }
@@ -52,9 +52,9 @@ export type SessionNews =
 
 /** What a reader has been told of a session. */
 export interface Told {
-  /** The messages of the run, as many as there were: the list may have grown since. */
+  /** The messages of the run. The list may have grown since. */
   transcript: readonly Message[];
-  /** Index in the session of the first of them, and after the last. */
+  /** Index in the session of the first of these messages, and after the last one that was told. */
   first: number;
   messages: number;
   /** The number of calls, and those that had not ended. */
@@ -89,7 +89,7 @@ export function toldOf(state: SessionState, before: Told | null = null): Told {
   return { ...told, transcript: held, first: from, messages, calls: count, open: still, notice };
 }
 
-/** What a reader knows who comes now: the past. What is open, and the phase, it is to be told. */
+/** What a new reader counts as told: the past, but not what is open, and not the phase. */
 export function toldToNewcomer(state: SessionState): Told {
   const open = state.calls.findIndex((call) => !isFinal(call));
   const told = toldOf(state);
@@ -105,7 +105,7 @@ export function toldToNewcomer(state: SessionState): Told {
   };
 }
 
-/** The news from what a reader has been told to a state, in the order in which they came. The last is the phase. */
+/** The news between what a reader has been told and a state, in the order in which they came. The last is the phase. */
 export function partsBetween(before: Told | null, state: SessionState, cause?: RunCause): SessionNews[] {
   const parts: SessionNews[] = cause === undefined ? [] : [{ type: 'run', runId: state.runId, cause }];
   const loaded = state.loading === null;
@@ -139,16 +139,16 @@ export function partsBetween(before: Told | null, state: SessionState, cause?: R
   if (before !== null && now.spent !== before.spent) parts.push({ type: 'spent', budget: budgetView(state) });
   if (now.closed && before?.closed !== true) parts.push({ type: 'closed', status: view.status });
   if (now.phase !== before?.phase) parts.push({ type: 'phase', phase: view.phase, view });
-  // The state moves on, and its parts with it.
+  // Copy the parts, because the state is changed in place.
   return structuredClone(parts);
 }
 
-/** What waits for the end of a turn. The first message waits for the agent, and then begins the first turn. */
+/** The messages that wait for the end of a turn. The first message only waits for the agent, so it does not count. */
 function queueOf(state: SessionState): QueuedMessage[] {
   return phaseOf(state) === 'starting' ? [] : state.inbox;
 }
 
-/** What has one value, as text. */
+/** The parts of a state that have one value, as text to compare. */
 function singles(
   state: SessionState,
 ): Pick<Told, 'wait' | 'paused' | 'queue' | 'spent' | 'closed' | 'phase'> {
@@ -235,7 +235,7 @@ function approvalParts(before: ToolCall | undefined, call: ToolCall, view: Sessi
   if (decision !== null && JSON.stringify(decision) !== JSON.stringify(before?.decision ?? null))
     parts.push({ type: 'approval', state: 'decided', callId, decision });
   const pending = view.pending.find((waiting) => waiting.callId === callId);
-  // Of several people, it asks the next one.
+  // A call that several people must approve asks again after each of them.
   const given = call.approvers?.given.length;
   const isNext = before?.status.kind !== 'approval' || given !== before.approvers?.given.length;
   const isAsked = status.kind === 'approval' && isNext;
@@ -243,7 +243,7 @@ function approvalParts(before: ToolCall | undefined, call: ToolCall, view: Sessi
   return parts;
 }
 
-/** The notices after the last one that was told. The list loses its oldest. */
+/** The notices after the last one that was told. The list loses its oldest notices. */
 function newNotices(last: Notice | undefined, notices: readonly Notice[]): readonly Notice[] {
   if (last === undefined) return notices;
   const key = textOf(last);
@@ -252,7 +252,7 @@ function newNotices(last: Notice | undefined, notices: readonly Notice[]): reado
   return at >= 0 ? notices.slice(at + 1) : notices.filter((notice) => notice.at > last.at);
 }
 
-/** What is loaded from a checkpoint has its fields in another order. */
+/** A value as text, with sorted fields: a value that was loaded from a checkpoint may have them in another order. */
 function textOf(value: Message | Notice | undefined): string {
   return value === undefined ? '' : canonicalJson(value as unknown as JsonObject);
 }

@@ -1,4 +1,4 @@
-/** The runs that a stream follows: the one of its cursor, and those after it. */
+/** Finds the runs that a stream follows: the run of its cursor, and the runs after it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { invalid, PerdureError } from '../contract/errors.ts';
@@ -28,7 +28,7 @@ export interface Cursor {
   index: number;
 }
 
-/** Reads a cursor. The id of a checkpoint is one, too: after all parts of its task. @throws PerdureError `INVALID_ARGUMENT` */
+/** Reads a cursor. A checkpoint's id is one: after all parts of its task. @throws PerdureError `INVALID_ARGUMENT` */
 export function parseCursor(text: string): Cursor {
   const [, runId, eventId, index] = /^([0-9a-f-]{36}):(\d{1,9})(?::(\d{1,9}))?$/.exec(text) ?? [];
   if (runId === undefined)
@@ -83,13 +83,14 @@ export async function presentHead(client: Client, id: string): Promise<Head> {
   return { runId, events: historyLength };
 }
 
-/** The run that a run which continued as new names in its last event. */
+/** The run that a run has continued as, by its last event. */
 export function nextRun(events: readonly HistoryEvent[]): string {
   return events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? '';
 }
 
 /**
- * The run that has replaced one: by a rewind, which begins it a moment later, or by a reset. `null`: the session has ended.
+ * The run that has replaced this run: by a rewind, which begins it a moment later, or by a reset. `null`: the session
+ * has ended.
  *
  * @throws PerdureError when a rewind began no run
  */

@@ -1,4 +1,4 @@
-/** A reader of a stream. */
+/** The queue of a stream's reader. */
 import { needsPerson } from '../contract/state.ts';
 import type { SessionView } from '../contract/views.ts';
 import type { LivePart } from './stream-answer.ts';
@@ -6,14 +6,14 @@ import type { SessionNews } from './stream-parts.ts';
 
 /** A part that the history records. */
 export type DurablePart = SessionNews & {
-  /** Where the stream goes on after this part: `stream({ since: cursor })`. Empty before the end of a present state. */
+  /** To go on after this part: `stream({ since: cursor })`. Empty for parts of a present state, except the last. */
   cursor: string;
 };
 
 /** Where a session rests: `idle` has nothing to do, `rest` waits for somebody, `closed` has ended. `null`: it works. */
 export type Rest = 'idle' | 'rest' | 'closed' | null;
 
-/** Where a session rests, by what it shows. */
+/** Where a session rests, by its view. */
 export function restOf({ phase, queued }: SessionView): Rest {
   if (phase === 'closed') return 'closed';
   if (phase === 'idle') return queued === 0 ? 'idle' : null;

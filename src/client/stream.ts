@@ -1,4 +1,4 @@
-/** A session live: what its history records, as it is recorded, and what the model says meanwhile. */
+/** Streams a session live: what its history records, as it is recorded, and meanwhile the text of the model. */
 import type { Client } from '@temporalio/client';
 import { invalid } from '../contract/errors.ts';
 import type { LiveChannel } from '../contract/live-text.ts';
@@ -7,20 +7,20 @@ import { subscribe } from './stream-follower.ts';
 import type { DurablePart, Rest } from './stream-subscription.ts';
 
 /**
- * A part of a live session. Parts with a `cursor` are recorded. The others are pieces of an answer that is being written,
- * and may be lost: before the `message` of an answer comes the rest of its text, so that the texts since the last message,
- * or since the last `reset`, are the answer.
+ * A part of a live session. Parts with a `cursor` are recorded. The others are pieces of an answer that is being
+ * written, and may be lost. But before the `message` of an answer comes the rest of its text. So the texts since the
+ * last message, or since the last `reset`, are the answer.
  */
 export type StreamPart = LivePart | DurablePart;
 
 export interface StreamOptions {
   /**
-   * The cursor of a part, or the id of a checkpoint: everything after it comes, once and in order, from this run and those
-   * after it. `start`: everything that the server still has. Default: what is open now, and what comes.
+   * The cursor of a part, or the id of a checkpoint: everything after it comes, once and in order, from this run and
+   * those after it. `start`: everything that the server still has. Default: what is open now, and what comes.
    */
   since?: string | undefined;
   /**
-   * When the stream ends. `idle`: when nothing is left to do; it goes on over approvals, waits and pauses. `rest`: also when
+   * When the stream ends. `idle`: when nothing is left to do, but not at approvals, waits and pauses. `rest`: also when
    * the session waits for somebody. `closed`: when the session is closed. Default: `idle`.
    */
   until?: 'idle' | 'rest' | 'closed' | undefined;
@@ -59,7 +59,7 @@ export async function* streamSession(
   }
 }
 
-/** A function, for the signal changes while the reader has a part. */
+/** A function, because the signal may change while the reader handles a part. */
 function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
 }

@@ -1,4 +1,4 @@
-/** Forks and rewinds: starts of sessions from a checkpoint of another run. */
+/** Forks and rewinds: starts sessions from a checkpoint of another run. */
 import { randomUUID } from 'node:crypto';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
@@ -52,7 +52,7 @@ export class TimeTravel {
     });
   }
 
-  /** See `Sessions.rewind`. `cancel` begins the successor cancelled: it undoes, and ends. */
+  /** See `Sessions.rewind`. With `cancel`, the successor begins cancelled: it only undoes and ends. */
   async rewind(
     from: From,
     options: ForkOptions,
@@ -70,7 +70,7 @@ export class TimeTravel {
     sessionInput(options.agent ?? 'the same', sent, origin);
     const agent = await this.#agentOf(from, options);
     await this.#checkOrigin(from, options);
-    // Read first, so that of two simultaneous rewinds one finds that this is no longer the last run.
+    // Read the last run first. Then one of two simultaneous rewinds finds that it is no longer the last run.
     const leaves = await this.#sealLast(sessionId, options);
     // A thread may now have the id of a session that only an archive has.
     if (leaves === null) await this.#starter.refuseThread(sessionId);
@@ -130,12 +130,12 @@ export class TimeTravel {
     );
   }
 
-  /** Ends the run that a successor leaves, and no other: the effects of a run in between would be lost. */
+  /** Ends the run that the successor replaces, and no other run: the effects of a run in between would be lost. */
   async #end(sessionId: string, runId: string, reason: string): Promise<void> {
     try {
       await this.#starter.client.workflow.getHandle(sessionId, runId).terminate(reason);
     } catch (error) {
-      // It has closed by itself, or somebody else has ended it.
+      // The run has closed by itself, or somebody else has ended it.
       if (!(error instanceof WorkflowNotFoundError)) throw sessionError(sessionId, error);
     }
     if ((await this.#runOf(sessionId)) !== runId) throw takenBack(sessionId);
@@ -194,7 +194,7 @@ export class TimeTravel {
         // No worker gets these workflows, and they close by themselves.
         ...ORIGIN_STAYS,
       });
-      // Runs are ordered by the run that each has left.
+      // Name the run that is left, because that gives the order of runs.
       return last === null ? { archived } : { archived, leaves: parseCheckpointId(last.id).runId };
     } catch (error) {
       throw sessionError(sessionId, error);

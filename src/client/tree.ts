@@ -14,26 +14,26 @@ export interface TreeNode {
   depth: number;
   /** The call of the session above that has started it; `null` for the root. */
   callId: string | null;
-  /** What it is doing, or how it has ended: `completed`, `cancelled`, `failed`. */
+  /** What the session is doing, or how it has ended: `completed`, `cancelled`, `failed`. */
   status: string;
-  /** What it and the ended sessions below it have used. */
+  /** What the session and the ended sessions below it have used. */
   usage: TreeUsage | null;
 }
 
 /** What waits for a person in a tree: a call, or a whole session. */
 export interface TreeItem {
-  /** The session that waits. To decide at the root, pass it with the call: `root.decide({ ...call, sessionId }, …)`. */
+  /** The session that waits. To decide at the root, pass it, too: `root.decide({ ...call, sessionId }, …)`. */
   sessionId: string;
   path: string[];
   call: PendingCall | null;
   wait: Wait | null;
 }
 
-/** A session and all below it. */
+/** A session and all sessions below it. */
 export interface Tree {
   /** Each session comes before those below it. */
   nodes: TreeNode[];
-  /** All that waits for a person. */
+  /** Everything that waits for a person. */
   open: TreeItem[];
 }
 
@@ -62,7 +62,7 @@ async function readNode(read: ReadSession, sessionId: string, place: Place): Pro
   };
 }
 
-/** A sub-agent that has ended is on record with its caller. */
+/** Reads a sub-agent. If it has ended, its end is on record with its caller. */
 async function readChild(read: ReadSession, child: Child, above: string[]): Promise<Tree> {
   const { sessionId, agent, callId, end } = child;
   const place: Place = { path: above, depth: above.length, callId };
@@ -74,7 +74,7 @@ async function readChild(read: ReadSession, child: Child, above: string[]): Prom
   try {
     return await readNode(read, sessionId, place);
   } catch (error) {
-    // Its start is on its way.
+    // The sub-agent's session is about to start.
     if (isPerdureError(error, 'SESSION_NOT_FOUND')) return known('starting');
     throw error;
   }

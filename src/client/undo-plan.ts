@@ -8,8 +8,8 @@ import { earlierEffects } from '../temporal/past.ts';
 type ReadState = (sessionId: string) => Promise<SessionState>;
 
 /**
- * What an undo of a session would do, with the effects of its earlier runs. What its sub-agents have done follows their calls:
- * it is undone in their own sessions.
+ * What an undo of a session would do, with the effects of its earlier runs. The effects of a sub-agent follow the call
+ * that started it: they are undone in the sub-agent's own session.
  */
 export async function readUndoPlan(client: Client, state: SessionState, read: ReadState): Promise<UndoPlan> {
   const { past, sessionId } = state;
@@ -19,7 +19,7 @@ export async function readUndoPlan(client: Client, state: SessionState, read: Re
     steps.push(step);
     const { child: session, reason } = step;
     if (session === undefined) continue;
-    // One that was deleted or cannot be read must not hide the rest: the command to type is on the list.
+    // A session that was deleted or cannot be read must not hide the rest: the command to type is on the list.
     const below = await read(session)
       .then((own) => readUndoPlan(client, own, read))
       .catch(() => null);

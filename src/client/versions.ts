@@ -13,25 +13,26 @@ const LOOK_MS = 100;
 /** How long the server may take to answer, in milliseconds. */
 const ANSWER_MS = 10_000;
 
-/** What became of a session that was to move. */
+/** The result of {@link moveSession}. */
 export interface MovedSession {
   sessionId: string;
   from: WorkerVersion | null;
   to: WorkerVersion;
-  /** `false`: it was there already. */
+  /** `false`: the session was on that version already. */
   moved: boolean;
 }
 
 /**
- * Moves a session to a version of its workers, and returns when that version has completed a workflow task of it. It gets a
- * signal that changes nothing, so that an idle session moves, too. A pinned session is then pinned to the new version. A
- * session that is not pinned can only move to the current version. After an interrupted or failed move, call it again.
+ * Moves a session to a version of its workers, and returns when that version has completed a workflow task of the
+ * session. The session gets a signal that changes nothing, so that an idle session moves, too. A pinned session is then
+ * pinned to the new version. A session that is not pinned can only move to the current version. After an interrupted or
+ * failed move, call `moveSession` again.
  *
  * @param options - `timeoutMs`: how long the move may take. Default: 30 seconds.
- * @throws PerdureError `SESSION_NOT_FOUND`, `SESSION_CLOSED`; `INVALID_ARGUMENT` when there is no such version; `CONFLICT`
- * when the session is not pinned and the version is not current; `NO_WORKER` when no worker of the version polls the
- * session's task queue: then nothing has changed; `TASK_FAILING` and the like when the version does not continue the
- * session in time: it stays pinned to it until it is moved again
+ * @throws PerdureError `SESSION_NOT_FOUND`, `SESSION_CLOSED`; `INVALID_ARGUMENT` when there is no such version;
+ * `CONFLICT` when the session is not pinned and the version is not current; `NO_WORKER` when no worker of the version
+ * polls the session's task queue: then nothing has changed; `TASK_FAILING` and the like when the version does not
+ * continue the session in time: the session stays pinned to that version until it is moved again
  *
  * @example
  * ```ts
@@ -60,7 +61,7 @@ export async function moveSession(
   else if (before.override !== null) await override(null);
   if (!isVersion(from, to)) await wake(client, sessionId);
   const askedMs = Date.now();
-  // The session may go on in a new run meanwhile, which inherits the override.
+  // The session may go on in a new run meanwhile, and that run inherits the override.
   for (let now = await look(); ; now = await look()) {
     // After a move that failed, the task of the other version is repeated here.
     const isThere = isVersion(now.version, to) && !now.isFailing;
