@@ -21,6 +21,7 @@ const when = {
   seconds: z.number().optional().describe('From now, in place of until'),
 };
 
+/** What the model passes to the tool of {@link sleepUntil}. */
 export interface SleepInput {
   until?: string | undefined;
   seconds?: number | undefined;
@@ -54,6 +55,7 @@ export function sleepUntil({
   );
 }
 
+/** What the model passes to the tool of {@link remindMe}. */
 export interface ReminderInput {
   until?: string | undefined;
   seconds?: number | undefined;
@@ -101,6 +103,7 @@ export function scratchpad(): {
   };
 }
 
+/** What the model passes to the tool `scratchpad_write`. */
 export interface ScratchpadWrite {
   path: string;
   text?: string | undefined;

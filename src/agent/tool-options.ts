@@ -50,6 +50,7 @@ export interface ApprovalRules {
   unverified?: true;
 }
 
+/** Options of {@link defineTool}. */
 export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
   /** The description that the model gets. */
   description?: string;

@@ -19,6 +19,7 @@ import { checkOptions, type StartOptions, sessionInput, startArguments } from '.
 /** Characters that the server appends to a schedule's id to make a session's id: `-2026-11-23T09:00:00Z`. */
 const TIME_LENGTH = 21;
 
+/** Options of {@link scheduleSessions}. */
 export interface ScheduleInput<CONTEXT extends object = object>
   extends Omit<StartOptions<CONTEXT>, 'id' | 'message' | 'mode' | 'onExisting'> {
   /** The schedule's id. A session's id is this id, a hyphen and its time: `report-2026-11-23T09:00:00Z`. */

@@ -50,6 +50,7 @@ export interface SessionStores {
   live?: LiveChannel | undefined;
 }
 
+/** What {@link Session.read} returns. */
 export interface SessionReading {
   state: SessionState;
   /** What {@link Session.state} returns. */

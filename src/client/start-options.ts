@@ -17,6 +17,7 @@ import { notKnown, parseKnown } from '../contract/unknown-name.ts';
 import { parseCheckpointId } from '../temporal/checkpoint-id.ts';
 import type { PartsInput } from './message-parts.ts';
 
+/** Options of `Sessions.start`. */
 export interface StartOptions<CONTEXT extends object = object> {
   /**
    * Unique in the namespace: up to 200 characters. It must not have double quotes, backslashes or control characters,

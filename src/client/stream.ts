@@ -13,6 +13,7 @@ import type { DurablePart, Rest } from './stream-subscription.ts';
  */
 export type StreamPart = LivePart | DurablePart;
 
+/** Options of `Session.stream`. */
 export interface StreamOptions {
   /**
    * The cursor of a part, or the id of a checkpoint: everything after it comes, once and in order, from this run and

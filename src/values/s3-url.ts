@@ -1,6 +1,7 @@
 import { invalid } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 
+/** Options of {@link S3Values}. */
 export interface S3Options {
   /** The URL of an S3-compatible service. Default: AWS, or what the AWS SDK's own settings say. */
   endpoint?: string;

@@ -44,6 +44,7 @@ import { countSessions, KnownAttributes } from './search-attributes.ts';
 import { NOWHERE, sinksOf } from './sinks.ts';
 import { isOwnBundle, runsOwnCode, withSessionWorkflows, workflowsFor } from './workflow-bundle.ts';
 
+/** Options of {@link PerdurePlugin} and {@link createWorker}. */
 export interface PerdurePluginOptions {
   /** The agents whose sessions this worker runs. */
   agents: readonly DefinedAgent[];
