@@ -6,7 +6,6 @@ import { type ContentRef, contentId } from '../contract/thread.ts';
 import { firstValue } from './payloads.ts';
 import { readStart } from './read-events.ts';
 
-
 const NOT_FOUND = 5;
 /** How many parts are read at the same time. */
 const AT_ONCE = 4;

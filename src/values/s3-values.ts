@@ -88,8 +88,15 @@ export class S3Values implements ValueStore {
     await Promise.all(own.map((note) => this.#bucket.write(note, Buffer.alloc(0))));
     const stays = await this.#isOwned(digest);
     if (!stays) await this.#bucket.remove(...copies);
-    await this.#bucket.remove(...own, ...(stays ? [] : notes));
+    await this.#bucket.remove(...own, ...(stays ? [] : await this.#leftOver(digest, notes)));
     return !stays;
+  }
+
+  /** Notes whose copies are gone: whoever wrote them has died or is about to remove them. */
+  async #leftOver(digest: string, notes: readonly string[]): Promise<string[]> {
+    if (notes.length === 0) return [];
+    const { copies } = await this.#copies(digest);
+    return notes.filter((note) => !copies.some((copy) => note.startsWith(copy)));
   }
 
   async #mark(digest: string, owner: string): Promise<void> {
@@ -102,7 +109,11 @@ export class S3Values implements ValueStore {
   /** Whether there is a copy that nobody is removing. Call it once the value has an owner. */
   async #stays(digest: string): Promise<boolean> {
     const { copies, notes } = await this.#copies(digest);
-    return copies.some((copy) => !notes.some((note) => note.startsWith(copy)));
+    const unmarked = copies.filter((copy) => !notes.some((note) => note.startsWith(copy)));
+    // A list is not of one moment: copy and note may have left in the middle of it. A copy that is there after the list
+    // had no note during all of it.
+    for (const copy of unmarked) if (await this.#bucket.has(copy)) return true;
+    return false;
   }
 
   async #isOwned(digest: string): Promise<boolean> {
