@@ -86,8 +86,12 @@ export function contextWindowProblem(options: ContextWindowOptions | false | und
   if (problem !== null) return problem;
   if (compactAt !== undefined && !(compactAt > 0 && compactAt <= 1))
     return `contextWindow.compactAt is ${compactAt}: write a share of the window, above 0 and at most 1`;
-  if (tokens !== undefined && keep !== undefined && keep * 2 > tokens * (compactAt ?? DEFAULTS.compactAt))
-    return `contextWindow.keep is ${keep}: write at most half of the tokens at which the prompt is compacted`;
+  if (
+    tokens !== undefined &&
+    keep !== undefined &&
+    keep > tokens * (compactAt ?? DEFAULTS.compactAt) * DEFAULTS.keepShare
+  )
+    return `contextWindow.keep is ${keep}: write at most a quarter of the tokens at which the prompt is compacted`;
   return compact === undefined || typeof compact === 'function'
     ? null
     : 'contextWindow.compact is not a function: write (view, { keep }) => ({ keepFrom })';

@@ -108,7 +108,7 @@ test.each<[object | boolean, string]>([
   [{ tokens: 0 }, 'contextWindow.tokens is 0'],
   [{ compactAt: 2 }, 'contextWindow.compactAt is 2'],
   [{ keep: 0.5 }, 'contextWindow.keep is 0.5'],
-  [{ tokens: 1_000, keep: 500 }, 'contextWindow.keep is 500: write at most half'],
+  [{ tokens: 1_000, keep: 201 }, 'contextWindow.keep is 201: write at most a quarter'],
   [{ compact: 'no' }, 'contextWindow.compact is not a function'],
   [true, 'contextWindow is true: write an object, or false'],
 ])('contextWindow %j is refused by name', (contextWindow, message) => {
