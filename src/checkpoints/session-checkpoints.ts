@@ -9,6 +9,7 @@ import { WORKFLOW } from '../contract/names.ts';
 import type { NextStep } from '../contract/next-step.ts';
 import type { SessionInput } from '../contract/session-input.ts';
 import type { SessionState } from '../contract/state.ts';
+import type { ContentRef } from '../contract/thread.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { type Fold, type FoldedTask, foldHistory, type RunEnd } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
@@ -24,7 +25,7 @@ import {
   readStartInput,
 } from '../temporal/index.ts';
 import { deletePieces } from '../temporal/past.ts';
-import { Values } from '../values/index.ts';
+import { usable, Values } from '../values/index.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
 import { findBelow } from './sub-agents.ts';
@@ -130,19 +131,40 @@ export class SessionCheckpoints {
 
   async #deleteOne(session: Execution, end: boolean): Promise<void> {
     const { workflowId } = session;
-    let present: Execution | null = session;
     // Pieces that the last run stored are found by name. An unreadable start must not prevent the deletion.
     const input = await readStartInput(this.#client, workflowId).catch(() => null);
     const { carried } = (input ?? {}) as Partial<SessionInput>;
-    while (present !== null) {
-      if (present.running && !end) throw busy(present, []);
-      const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [present.runId]);
-      for (const runId of runs) await deleteRun(this.#client, workflowId, runId);
-      for (const runId of runs) await untilGone(this.#client, workflowId, runId);
-      present = await findExecution(this.#client, workflowId);
+    for (
+      let present: Execution | null = session;
+      present !== null;
+      present = await findExecution(this.#client, workflowId)
+    ) {
+      if (!end && present.running) throw busy(present, []);
+      await this.#end(present);
+      const { runId: last } = present;
+      const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [last]);
+      await this.#deleteRuns(
+        workflowId,
+        runs.filter((runId) => runId !== last),
+      );
+      // The last run goes last: while it is there, an interrupted deletion can be repeated.
+      await this.deleteContent(workflowId, carried?.past?.newest);
+      await this.#deleteRuns(workflowId, [last]);
     }
-    await deletePieces(this.#client, workflowId, carried?.past?.newest);
-    if (this.#values !== undefined) await new Values(this.#values, this.#client).releaseAll(workflowId);
+    // A call that was in flight may have stored another piece or value.
+    await this.deleteContent(workflowId);
+  }
+
+  async #deleteRuns(workflowId: string, runs: readonly string[]): Promise<void> {
+    for (const runId of runs) await deleteRun(this.#client, workflowId, runId);
+    for (const runId of runs) await untilGone(this.#client, workflowId, runId);
+  }
+
+  /** Deletes what a session has outside its runs: its pieces and values. Retention removes the runs and leaves these. */
+  async deleteContent(sessionId: string, newest?: ContentRef): Promise<void> {
+    await deletePieces(this.#client, sessionId, newest);
+    const values = this.#values && new Values(this.#values, this.#client);
+    await usable(async () => values?.releaseAll(sessionId));
   }
 
   async #end({ workflowId, running }: Execution): Promise<void> {

@@ -113,7 +113,8 @@ export class TemporalSaver implements CheckpointSaver {
 
   /**
    * Deletes a thread and waits until it is gone. For a thread that is not a session, an empty workflow stays for a day and
-   * refuses late writes. A session is deleted with the sessions of its sub-agents.
+   * refuses late writes. A session is deleted with the sessions of its sub-agents, and with what it has stored outside
+   * its history, also when retention has already removed that. An interrupted deletion can be repeated.
    *
    * @param options - `end`: also end a session that runs or has running sub-agents, without waiting for calls in
    * flight.
@@ -124,7 +125,11 @@ export class TemporalSaver implements CheckpointSaver {
     return this.#writes.alone(threadId, async () => {
       const session = await this.#session(threadId);
       if (session !== null) return this.#sessions.delete(session, options.end === true);
-      return reading(threadId, () => this.#threads.delete(threadId));
+      return reading(threadId, async () => {
+        // It may be a session whose runs retention has removed.
+        await this.#sessions.deleteContent(threadId);
+        await this.#threads.delete(threadId);
+      });
     });
   }
 

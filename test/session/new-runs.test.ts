@@ -5,9 +5,9 @@ import { KEPT_MESSAGE_IDS } from '../../src/contract/past.ts';
 import { type Leaving, leavingOf } from '../../src/contract/piece.ts';
 import { foldHistory } from '../../src/history/index.ts';
 import { effectsSince, TemporalSaver } from '../../src/index.ts';
-import { findExecution } from '../../src/temporal/executions.ts';
+import { deleteRun, findExecution, untilGone } from '../../src/temporal/executions.ts';
 import { readPages } from '../../src/temporal/index.ts';
-import { loadPiece } from '../../src/temporal/past.ts';
+import { loadPiece, pieceQuery } from '../../src/temporal/past.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { until } from '../support/stage.ts';
 import { openTeller, runsOf, say } from './support/teller.ts';
@@ -216,6 +216,24 @@ test('a deleted session leaves nothing behind', async () => {
   const query = `WorkflowId STARTS_WITH '${prefix}/'`;
   await expect.poll(async () => (await stage.client.workflow.count(query)).count).toBeGreaterThan(1);
   await new TemporalSaver(stage.client).delete(session.id, { end: true });
+
+  await expect
+    .poll(async () => (await stage.client.workflow.count(query)).count, { timeout: 30_000 })
+    .toBe(0);
+});
+
+test('a session whose runs retention has removed is deleted with its pieces', async () => {
+  const { stage, session } = await openTeller();
+  await say(session, ...[...Array(4).keys()].map((n) => `payEach ${n}`));
+  const query = pieceQuery(session.id);
+  await expect.poll(async () => (await stage.client.workflow.count(query)).count).toBeGreaterThan(0);
+  await session.cancel();
+  await session.result();
+  for (const runId of await runsOf(stage, session)) {
+    await deleteRun(stage.client, session.id, runId);
+    await untilGone(stage.client, session.id, runId);
+  }
+  await new TemporalSaver(stage.client).delete(session.id);
 
   await expect
     .poll(async () => (await stage.client.workflow.count(query)).count, { timeout: 30_000 })

@@ -282,6 +282,27 @@ test('a fork keeps the values of its past when the session is deleted, and the l
   expect(await place.all()).toEqual([]);
 });
 
+test('a deletion that the store interrupts can be repeated', async () => {
+  const place = await openPlace({ get: read(() => 'x'.repeat(100_000)) }, once('get'));
+  const session = await place.run();
+  expect(await place.all()).not.toEqual([]);
+  const { client, taskQueue } = place;
+  const broken = new (class extends DirectoryValues {
+    override release(): Promise<boolean> {
+      return Promise.reject(new Error('the disk is gone'));
+    }
+  })(place.folder);
+  const interrupted = new TemporalSaver(client, { taskQueue, values: broken });
+  expect(await rejection(interrupted.delete(session.id, { end: true }))).toMatchObject({
+    code: 'SERVER_UNAVAILABLE',
+    message: expect.stringContaining('the disk is gone'),
+  });
+  const saver = new TemporalSaver(client, { taskQueue, values: place.values });
+  await saver.delete(session.id);
+  expect(await place.all()).toEqual([]);
+  expect(await saver.get(session.id)).toBeNull();
+});
+
 test('a tool of the name of the built-in one is refused with words', async () => {
   const stage = await openStage(once('read_value'));
   const agent = defineAgent({
