@@ -205,8 +205,14 @@ export class PayloadReader {
     );
   }
 
-  /** The first value, or `UNREADABLE`, which the workflow uses, too, when the value cannot be decoded. */
+  /**
+   * The first value, or `UNREADABLE`, which the workflow uses, too, when the converter cannot read the value.
+   *
+   * @throws what codecs throw
+   */
   firstOrUnreadable(payloads: Payloads): unknown {
+    // Codecs run before the workflow: while one fails, no workflow task completes.
+    if (payloads) this.#plain(payloads);
     try {
       return this.first(payloads);
     } catch {

@@ -1,9 +1,12 @@
 /** A worker without a key: the session waits, says so, and goes on when the key is there. */
+import { Client } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, type PendingCall } from '../../src/index.ts';
-import { openStage, untilPhase } from '../support/stage.ts';
+import { defineAgent, defineTool, type PendingCall, TemporalSaver } from '../../src/index.ts';
+import { scriptedTurns } from '../../src/testing/index.ts';
+import { rejection } from '../support/rejection.ts';
+import { openStage, until, untilPhase } from '../support/stage.ts';
 import { codecWithKeys, sessionsOf, withKeys } from './support.ts';
 
 test('without the key workflow tasks fail with its id; a worker with the key goes on, and nothing is lost', async () => {
@@ -94,4 +97,44 @@ test('a mutation that reaches a worker without the key has not run, and runs onc
   await untilPhase(session, 'idle');
   expect((await session.calls()).items[0]?.status).toEqual({ kind: 'completed' });
   expect(paid).toBe(1);
+});
+
+test('a reader without the key of a signal gets no state that lacks the signal', async () => {
+  const stage = await openStage(scriptedTurns([{ toolCalls: [{ name: 'pay', args: {} }] }]));
+  const pay = defineTool({ inputSchema: z.object({}), needsApproval: true, execute: () => null });
+  const tools = { pay };
+  const agent = defineAgent({ name: 'payer', model: stage.provider('m'), instructions: 'Pay.', tools });
+  await stage.startWorker([agent], { dataConverter: withKeys('new', 'old') });
+  const older = sessionsOf(stage.client, stage.taskQueue, withKeys('new', 'old'));
+  const session = await older.start('payer', { id: stage.id(), message: 'pay' });
+  await untilPhase(session, 'approval');
+  const newer = sessionsOf(stage.client, stage.taskQueue, withKeys('old', 'new'));
+  await newer.get(session.id).pause({ by: 'ada', reason: 'lunch' });
+  await until(session, ({ paused }) => paused !== null);
+
+  const { connection, options } = stage.client;
+  const saverWith = (codec: PayloadCodec): TemporalSaver => {
+    const dataConverter = { payloadCodecs: [codec] };
+    return new TemporalSaver(new Client({ connection, namespace: options.namespace, dataConverter }));
+  };
+  expect(await rejection(saverWith(codecWithKeys('old')).get(session.id))).toMatchObject({
+    code: 'UNKNOWN_KEY',
+  });
+
+  const both = codecWithKeys('old', 'new');
+  let isDown = true;
+  const saver = saverWith({
+    encode: both.encode,
+    decode: async (payloads, context) => {
+      const plain = await both.decode(payloads, context);
+      const isPause = plain.some(({ data }) => Buffer.from(data ?? []).includes('lunch'));
+      if (isPause && isDown) throw new Error('the key service is down');
+      return plain;
+    },
+  });
+  expect(await rejection(saver.get(session.id))).toMatchObject({
+    message: expect.stringContaining('the key service is down'),
+  });
+  isDown = false;
+  expect((await saver.get(session.id))?.state['paused']).toMatchObject({ by: 'ada', reason: 'lunch' });
 });
