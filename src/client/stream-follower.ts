@@ -266,6 +266,8 @@ class Follower {
       // These parts are not of one task: a reader who is cut off between them cannot go on from there.
       for (const [i, part] of news.entries())
         this.#say({ ...part, cursor: i < news.length - 1 ? before : this.#cursor });
+      // Who comes back from before the end of the jump is refused, as without an open stream.
+      this.#recent = this.#recent.slice(-1);
     }
     this.#told = toldOf(state, this.#told);
   }

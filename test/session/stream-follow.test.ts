@@ -227,6 +227,12 @@ test('a reader stays when the session is rewound; who comes back from before is 
   await expect.poll(() => texts(parts, 'assistant')).toHaveLength(1);
   const cursor = durable(parts).at(-1)?.cursor ?? '';
   await stage.sessions.rewind({ sessionId: session.id, checkpointId }, { by: 'ada', reason: 'again' });
+  await expect.poll(() => parts.filter(({ type }) => type === 'run')).toHaveLength(1);
+  await until(session, ({ phase }) => phase === 'idle');
+  // Beside the open stream as without one.
+  expect(await rejection(session.stream({ since: cursor }).next())).toMatchObject({
+    code: 'CHECKPOINT_NOT_FOUND',
+  });
   await say(session, 'three');
   await session.cancel();
   await reading;
