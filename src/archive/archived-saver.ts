@@ -48,8 +48,9 @@ export class ArchivedSaver implements CheckpointSaver {
     const present = await this.#primary.get(threadId, options);
     if (present !== null) return present;
     // The archive's latest checkpoint is older than anything in the primary, so ask it only when the primary has none.
-    if (id === null) return (await this.#archive.list(threadId, null, 1))[0] ?? null;
-    return this.#archive.get(threadId, id);
+    const archived = id ?? (await this.#archive.list(threadId, null, 1))[0]?.id;
+    // A list marks a damaged record. To read one fails.
+    return archived === undefined ? null : this.#archive.get(threadId, archived);
   }
 
   async list(threadId: string, options: ListOptions = {}): Promise<Checkpoint[]> {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Driver from 'libsql';
 import { expect, onTestFinished, test } from 'vitest';
-import { SqliteArchive } from '../../src/archive/door.ts';
-import type { Checkpoint } from '../../src/index.ts';
+import { ArchivedSaver, SqliteArchive } from '../../src/archive/door.ts';
+import { type Checkpoint, MemorySaver } from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
 
 const RUN = '00000000-0000-4000-8000-000000000001';
@@ -60,6 +60,15 @@ test('a deleted middle row is named, and the list goes on around it with marks',
     [1, 2].map(() => ({ state: {}, metadata: { unreadable: missing } })),
   );
   expect(list.slice(2)).toEqual([records[1], records[0]]);
+});
+
+test('a damaged latest record is refused, not returned without its state', async () => {
+  const { archive } = await openDamaged("UPDATE checkpoints SET digest = 'other' WHERE event_id = 15");
+  const saver = new ArchivedSaver(new MemorySaver(), archive);
+  expect(await rejection(saver.get(SESSION))).toMatchObject({
+    code: 'CHECKPOINT_CORRUPTION',
+    details: { checkpointId: ID(15) },
+  });
 });
 
 test('a cursor that was set back does not block the exporter: it stores what follows anew', async () => {
