@@ -35,8 +35,9 @@ interface PostgresOptions {
 }
 
 /**
- * The connections to a schema of a PostgreSQL database, which is created when it does not exist. They open on first
- * use, and again after a failure. Calls reject with `SERVER_UNAVAILABLE` when the server is unavailable.
+ * The connections to a schema of a PostgreSQL database, which is created when it does not exist. They open on first use,
+ * and again after a failure or {@link Postgres.close}. Calls reject with `SERVER_UNAVAILABLE` when the server is
+ * unavailable.
  */
 export class Postgres {
   /** The location, for messages. Holds no secrets. */
@@ -67,17 +68,22 @@ export class Postgres {
     return this.#known(async () => this.#within(await this.#open(), work));
   }
 
-  /** Closes the connections. */
+  /** Closes the connections. The next call opens new ones. */
   async close(): Promise<void> {
-    await (await this.#pool?.catch(() => undefined))?.end();
+    const pool = this.#pool;
+    this.#pool = undefined;
+    await (await pool?.catch(() => undefined))?.end();
   }
 
-  #open(): Promise<Pool> {
-    this.#pool ??= this.#prepared().catch((error: unknown) => {
-      this.#pool = undefined;
+  async #open(): Promise<Pool> {
+    this.#pool ??= this.#prepared();
+    const pool = this.#pool;
+    try {
+      return await pool;
+    } catch (error) {
+      if (this.#pool === pool) this.#pool = undefined;
       throw error;
-    });
-    return this.#pool;
+    }
   }
 
   async #prepared(): Promise<Pool> {

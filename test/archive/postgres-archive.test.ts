@@ -125,6 +125,20 @@ test.skipIf(postgres?.missing !== null)(
   },
 );
 
+test.each(HOMES.filter(({ missing }) => missing === null))(
+  'a closed archive opens again at the next call ($name)',
+  async ({ start }) => {
+    const home = await start();
+    onTestFinished(() => home.stop());
+    const { place } = await home.newPlace();
+    const archive = openArchive(place);
+    const status = await archive.status();
+    await archive.close();
+    expect(await archive.status()).toEqual(status);
+    await archive.close();
+  },
+);
+
 test.skipIf(postgres?.missing !== null)(
   'who opens a new database at the same time makes one archive, and who comes later finds it',
   async ({ onTestFinished }) => {
