@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../contract/errors.ts';
 import { type ContentRef, contentId } from '../contract/thread.ts';
+import { GRPC } from './grpc.ts';
 import { firstValue } from './payloads.ts';
 import { readStart } from './read-events.ts';
 
-const NOT_FOUND = 5;
 /** How many parts are read at the same time. */
 const AT_ONCE = 4;
 
@@ -52,5 +52,5 @@ export async function orNull<T>(call: Promise<T>): Promise<T | null> {
 }
 
 export function isNotFound(error: unknown): boolean {
-  return (error as { code?: unknown } | null)?.code === NOT_FOUND;
+  return (error as { code?: unknown } | null)?.code === GRPC.notFound;
 }

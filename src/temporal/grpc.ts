@@ -2,6 +2,7 @@
 export const GRPC = {
   invalidArgument: 3,
   deadlineExceeded: 4,
+  notFound: 5,
   resourceExhausted: 8,
   failedPrecondition: 9,
   unavailable: 14,

@@ -2,6 +2,8 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import proto, { type temporal } from '@temporalio/proto';
 import { PerdureError } from '../contract/errors.ts';
+import { readError } from './errors.ts';
+import { GRPC } from './grpc.ts';
 import { isNotFound, orNull } from './index.ts';
 import { isAlive, isVersion, namedVersion, pollersSeen, type WorkerVersion } from './pollers.ts';
 import { tsToMs } from './sdk-time.ts';
@@ -59,8 +61,20 @@ const STATUS: Partial<Record<number, VersionStatus>> = {
   [WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINED]: 'drained',
 };
 
-/** All versions of all deployments of the namespace, newest first in each, and how many sessions run on each. */
+/**
+ * All versions of all deployments of the namespace, newest first in each, and how many sessions run on each.
+ *
+ * @throws PerdureError `SERVER_UNAVAILABLE`
+ */
 export async function listVersions(client: Client): Promise<Versions> {
+  try {
+    return await readVersions(client);
+  } catch (error) {
+    throw readError('the versions', error);
+  }
+}
+
+async function readVersions(client: Client): Promise<Versions> {
   const { namespace } = client.options;
   const versions: VersionSummary[] = [];
   let nextPageToken: Uint8Array | null | undefined;
@@ -190,7 +204,14 @@ export async function overrideVersion(
   }
 }
 
-/** Makes a version current: new sessions, and sessions that are not pinned, run on it. */
+/** How the server refuses to make a version current. */
+const REFUSED: ReadonlySet<number> = new Set([GRPC.notFound, GRPC.failedPrecondition, GRPC.invalidArgument]);
+
+/**
+ * Makes a version current: new sessions, and sessions that are not pinned, run on it.
+ *
+ * @throws PerdureError `INVALID_ARGUMENT` when the server has no such version, or refuses it; `SERVER_UNAVAILABLE`
+ */
 export async function setCurrentVersion(
   client: Client,
   { deployment, buildId }: WorkerVersion,
@@ -204,8 +225,8 @@ export async function setCurrentVersion(
       identity,
     });
   } catch (error) {
-    const { details } = error as { details?: unknown };
-    if (typeof details !== 'string') throw error;
+    const { code = 0, details = '' } = error as { code?: number; details?: string };
+    if (!REFUSED.has(code)) throw readError(`the versions of ${deployment}`, error);
     throw new PerdureError(
       'INVALID_ARGUMENT',
       `The server did not make ${buildId} of ${deployment} current: ${details}. Start a worker of that version first`,

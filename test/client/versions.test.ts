@@ -1,6 +1,6 @@
 /** Workers with versions: where sessions run during a deploy, and how they are moved. */
 import { fileURLToPath } from 'node:url';
-import type { Client } from '@temporalio/client';
+import { Client, Connection } from '@temporalio/client';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import {
   type DeploymentOptions,
@@ -66,6 +66,19 @@ async function say(session: Session, text: string): Promise<void> {
   await session.send(text);
   await until(session, ({ phase, lastText }) => phase === 'idle' && lastText === `heard ${text}`);
 }
+
+test('a version that no worker has is refused, and a server that is not there is said', async () => {
+  const { client } = await openStage(() => ({ text: '' }));
+  const version = { deployment: 'nobody', buildId: 'one' };
+  expect(await rejection(setCurrentVersion(client, version))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('Start a worker of that version first'),
+  });
+  const away = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1', connectTimeout: 500 }) });
+  const asked = [setCurrentVersion(away, version), listVersions(away)];
+  for (const error of await Promise.all(asked.map(rejection)))
+    expect(error).toMatchObject({ code: 'SERVER_UNAVAILABLE' });
+}, 60_000);
 
 test('a pinned session stays on its version while new ones start on the current one, and goes on with that when it is moved', async () => {
   const { stage, session, worker, one, two, start } = await deploy('PINNED');
