@@ -12,6 +12,7 @@ import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionInput } from '../contract/session-input.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
+import { findExecution } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
 import { checkHeadroom } from './checks.ts';
 import { storedMessage } from './message-parts.ts';
@@ -49,13 +50,7 @@ export class SessionStarter {
         await this.client.workflow.signalWithStart(WORKFLOW.session, { ...start, ...signal });
       } else await this.client.workflow.start(WORKFLOW.session, { ...start, args: [input] });
     } catch (error) {
-      if (error instanceof WorkflowExecutionAlreadyStartedError) {
-        throw new PerdureError(
-          'SESSION_EXISTS',
-          `id: session ${id} exists. Choose another id, or set onExisting: 'use' to get the running session`,
-          { cause: error },
-        );
-      }
+      if (error instanceof WorkflowExecutionAlreadyStartedError) throw await this.#existing(id, error);
       const messageId = message?.id;
       const ids = messageId === undefined ? `id ${id}` : `id ${id} and the message's ${messageId}`;
       const advice = `It may have happened all the same. Repeat it with the ${ids}: it happens once`;
@@ -91,6 +86,16 @@ export class SessionStarter {
       `id: ${id} is a thread of checkpoints, or one that was deleted less than a day ago. Choose another id`,
       { details: { field: 'id' } },
     );
+  }
+
+  /** The error of a start whose id is taken. */
+  async #existing(id: string, cause: Error): Promise<PerdureError> {
+    const found = await findExecution(this.client, id).catch(() => null);
+    const message =
+      found?.running === false
+        ? `id: session ${id} has ended. Choose another id, or rewind it`
+        : `id: session ${id} exists. Choose another id, or set onExisting: 'use' to get the running session`;
+    return new PerdureError('SESSION_EXISTS', message, { cause });
   }
 
   /** A message for one agent must not reach another agent, or a session with another context. */

@@ -58,6 +58,7 @@ test('an id that exists is refused, or its running session is used and takes the
   for (const onExisting of ['fail', 'use'] as const) {
     expect(await rejection(stage.sessions.start('echo', { id, message: 'four', onExisting }))).toMatchObject({
       code: 'SESSION_EXISTS',
+      message: `id: session ${id} has ended. Choose another id, or rewind it`,
     });
   }
 });
