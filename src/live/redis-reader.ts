@@ -59,18 +59,17 @@ export class RedisReader {
     this.#isRunning = true;
     while (this.#followed.size > 0) {
       this.#hasNew = false;
-      const streams = [...this.#followed];
-      const names = streams.map(([name]) => name);
-      const ids = streams.map(([, { last }]) => last);
+      const asked = new Map(this.#followed);
+      const ids = [...asked.values()].map(({ last }) => last);
       const block = ['BLOCK', String(BLOCK_MS), 'COUNT', '1000'];
       try {
-        const reply = await this.#link.ask(['XREAD', ...block, 'STREAMS', ...names, ...ids], BLOCK_MS);
+        const reply = await this.#link.ask(['XREAD', ...block, 'STREAMS', ...asked.keys(), ...ids], BLOCK_MS);
         // All streams in parallel, because codecs may be slow. The next read waits for all of them.
         await Promise.all(
-          (reply as Reply)?.map(([name, entries]) => this.#take(String(name), entries)) ?? [],
+          (reply as Reply)?.map(([name, entries]) => take(asked.get(String(name)), entries)) ?? [],
         );
         // Each read names all streams. With many streams, a read for each piece would keep Redis and this process busy.
-        const pause = Math.min(PAUSE_MS.most, Math.floor(streams.length * PAUSE_MS.each));
+        const pause = Math.min(PAUSE_MS.most, Math.floor(asked.size * PAUSE_MS.each));
         if (pause > 0) await delay(pause, undefined, { ref: false });
       } catch {
         await delay(RETRY_MS, undefined, { ref: false });
@@ -93,15 +92,18 @@ export class RedisReader {
     }
     this.#isWaking = false;
   }
+}
 
-  async #take(name: string, entries: [Buffer, Buffer[]][]): Promise<void> {
-    const followed = this.#followed.get(name);
-    for (const [id, [, bytes]] of entries) {
-      if (followed === undefined || followed.isEmpty) return;
-      followed.last = String(id);
-      // An entry that cannot be decoded is lost. Its text comes with the whole answer.
-      if (bytes !== undefined) await followed.take(bytes).catch(() => undefined);
-    }
+/**
+ * Passes entries to the readers for whom they were requested. The next read starts at the first entry for readers who
+ * have joined meanwhile.
+ */
+async function take(followed: Followed | undefined, entries: [Buffer, Buffer[]][]): Promise<void> {
+  for (const [id, [, bytes]] of entries) {
+    if (followed === undefined || followed.isEmpty) return;
+    followed.last = String(id);
+    // An entry that cannot be decoded is lost. Its text comes with the whole answer.
+    if (bytes !== undefined) await followed.take(bytes).catch(() => undefined);
   }
 }
 

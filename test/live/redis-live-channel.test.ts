@@ -1,5 +1,6 @@
 import { Client } from '@temporalio/client';
 import fc from 'fast-check';
+import { createClient } from 'redis';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import {
   type LiveCoding,
@@ -45,6 +46,11 @@ async function openFleet(script: Script, sealed?: string): Promise<Fleet> {
   const start = (message: string): Promise<Session> => elsewhere().start('speaker', { message });
   return { ...harness, redis, elsewhere, start };
 }
+
+const coding: LiveCoding = {
+  encode: async (value) => Buffer.from(JSON.stringify(value)),
+  decode: async (bytes) => JSON.parse(String(bytes)) as unknown,
+};
 
 const words = (n: number): string => Array.from({ length: n }, (_, i) => `word${i}`).join(' ');
 
@@ -182,14 +188,44 @@ test('another URL than that of a Redis is refused', () => {
   expect(() => new RedisLiveChannel('http://localhost')).toThrow('write redis://user:password@host:6379');
 });
 
+test.skipIf(NO_REDIS)('who leaves and comes back while Redis answers gets all that was said', async () => {
+  const { url } = await startRedis();
+  const redis = createClient({ url, RESP: 2 });
+  await redis.connect();
+  onTestFinished(() => redis.destroy());
+  const live = new RedisLiveChannel(url);
+  onTestFinished(() => live.close());
+  const write = (at: number): Promise<unknown> => {
+    const entry = JSON.stringify({ request: '1.0', at, said: [{ type: 'text', text: `${at} ` }] });
+    return redis.sendCommand(['XADD', 'perdure:live:run:1', '*', 'entry', entry]);
+  };
+  const listen = (): { text: () => string; leave: () => void } => {
+    let text = '';
+    const say = (delta: { text: string }): void => {
+      text += delta.text;
+    };
+    const leave = live.read({ runId: 'run', activityId: '1' }, coding, { begin: () => undefined, say });
+    return { text: () => text, leave };
+  };
+  const isBlocked = async (): Promise<boolean> =>
+    /flags=b.*cmd=xread/.test(await redis.sendCommand<string>(['CLIENT', 'LIST']));
+  let whole = '';
+  let reader = listen();
+  for (let at = 0; at < 30; at++) {
+    await polled(isBlocked, () => 'it does not block');
+    const written = write(at);
+    whole += `${at} `;
+    reader.leave();
+    reader = listen();
+    await written;
+    await expect.poll(() => reader.text(), { timeout: 30_000 }).toBe(whole);
+  }
+});
+
 test.skipIf(NO_REDIS)(
   'a reader has what was written, whatever connections are cut and streams are lost',
   async () => {
     const redis = await startRedis();
-    const coding: LiveCoding = {
-      encode: async (value) => Buffer.from(JSON.stringify(value)),
-      decode: async (bytes) => JSON.parse(String(bytes)) as unknown,
-    };
     const channel = (): RedisLiveChannel => {
       const live = new RedisLiveChannel(redis.url);
       onTestFinished(() => live.close());
