@@ -32,7 +32,7 @@ const STARTED = 2;
  */
 export async function readEither<T>(
   client: Client,
-  id: string,
+  { workflowId: id, runId }: { workflowId: string; runId?: string },
   live: (answerMs: number) => Promise<T>,
   folded: (state: SessionState, execution: WorkflowExecutionDescription) => T,
 ): Promise<T> {
@@ -46,7 +46,7 @@ export async function readEither<T>(
       if (!isReadable(error)) throw error;
       isFinal = !isUnanswered(error);
     }
-    const execution = await describeSession(client, id);
+    const execution = await describeSession(client, id, runId);
     const waited = performance.now() - since;
     if (isFinal || waited > READ_MS || !(await isAwaited(client, execution, waited)))
       return folded(await mapped(id, () => foldSession(client, id, execution.runId)), execution);
@@ -83,9 +83,17 @@ async function isAwaited(
   return isPolled(client, taskQueue).catch(() => true);
 }
 
-/** Temporal's description of a session. @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE` */
-export async function describeSession(client: Client, id: string): Promise<WorkflowExecutionDescription> {
-  const execution = await mapped(id, () => client.workflow.getHandle(id).describe());
+/**
+ * Temporal's description of a session: its present run, or the one named.
+ *
+ * @throws PerdureError `SESSION_NOT_FOUND`, `SERVER_UNAVAILABLE`
+ */
+export async function describeSession(
+  client: Client,
+  id: string,
+  runId?: string,
+): Promise<WorkflowExecutionDescription> {
+  const execution = await mapped(id, () => client.workflow.getHandle(id, runId).describe());
   if (execution.type === WORKFLOW.session) return execution;
   throw new PerdureError('SESSION_NOT_FOUND', `${id} is a workflow of type ${execution.type}, not a session`);
 }

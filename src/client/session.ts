@@ -110,7 +110,7 @@ export class Session<OUTPUT = unknown> {
 
   /** The state as {@link Session.snapshot} gives it, where it was read, and Temporal's word for the run. */
   async read(): Promise<SessionReading> {
-    const execution = await describeSession(this.#client, this.id);
+    const execution = await describeSession(this.#client, this.id, this.#run.runId);
     let source: SessionReading['source'] = 'worker';
     const state = await this.#read(QUERY.snapshot, (folded) => {
       source = 'history';
@@ -406,7 +406,7 @@ export class Session<OUTPUT = unknown> {
 
   /** The cursor of the present: {@link Session.stream} with this `since` yields what comes from now on. */
   async cursor(): Promise<string> {
-    const { runId } = await describeSession(this.#client, this.id);
+    const { runId } = await describeSession(this.#client, this.id, this.#run.runId);
     return this.#mapped(() => presentCursor(this.#client, this.id, runId));
   }
 
@@ -421,7 +421,7 @@ export class Session<OUTPUT = unknown> {
     page?: PageInput,
   ): Promise<T> {
     const live = (answerMs: number): Promise<T> => this.#answer<T>(name, page, answerMs);
-    return this.#mapped(() => readEither(this.#client, this.id, live, folded));
+    return this.#mapped(() => readEither(this.#client, this.#run, live, folded));
   }
 
   /** Adds entries of earlier runs to a page. */
