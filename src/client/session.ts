@@ -36,6 +36,7 @@ import { type PartsInput, storedMessage } from './message-parts.ts';
 import { describeSession, readEither, wholePage } from './read-session.ts';
 import { refusePlain } from './refuse-plain.ts';
 import { ANSWER_MS, answered, updated } from './requests.ts';
+import { sessionResult } from './session-result.ts';
 import { withId } from './start-options.ts';
 import { type StreamOptions, type StreamPart, streamSession } from './stream.ts';
 import { presentCursor } from './stream-runs.ts';
@@ -379,11 +380,18 @@ export class Session<OUTPUT = unknown> {
   }
 
   /**
-   * Waits until the session ends. `output` is the checked value of the last answer, when its agent has an `output`
-   * schema. A cancelled session, or one that ended with a summary because its budget was spent, has none.
+   * Waits until the session ends, also over a rewind or reset. `output` is the checked value of the last answer, when its
+   * agent has an `output` schema. A cancelled session, or one that ended with a summary because its budget was spent, has
+   * none.
+   *
+   * @throws PerdureError `SESSION_CLOSED` with the reason when the session was terminated, or timed out, in Temporal;
+   * `SESSION_NOT_FOUND`; `SERVER_UNAVAILABLE`
    */
   async result(): Promise<SessionResult<OUTPUT>> {
-    return this.#mapped(async () => (await this.#handle.result()) as SessionResult<OUTPUT>);
+    const { workflowId, runId } = this.#run;
+    return this.#mapped(
+      async () => (await sessionResult(this.#client, workflowId, runId)) as SessionResult<OUTPUT>,
+    );
   }
 
   /**

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool } from '../../src/index.ts';
+import { defineAgent, defineTool, TemporalSaver } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
-import { openStage, untilPhase } from '../support/stage.ts';
+import { rejection } from '../support/rejection.ts';
+import { openStage, until, untilPhase } from '../support/stage.ts';
 
 async function waiting(start: { workflowRunTimeout?: '3s' } = {}) {
   const stage = await openStage(scriptedTurns([{ toolCalls: [{ name: 'pay', args: {} }] }]));
@@ -47,4 +48,49 @@ test('the view of a session that Temporal has timed out says so', async () => {
   await expect
     .poll(async () => (await session.state()).status)
     .toMatchObject({ kind: 'ended', run: 'timed_out', reason: '' });
+});
+
+test('a wait for the result goes on when the session is rewound', async () => {
+  const { stage, session } = await waiting();
+  const result = session.result();
+  const checkpointId = (await new TemporalSaver(stage.client).get(session.id))?.id ?? '';
+  const { runId } = await session.state();
+  await stage.sessions.rewind({ sessionId: session.id, checkpointId }, { by: 'ada', reason: 'again' });
+  await until(session, (view) => view.runId !== runId && view.phase === 'approval');
+  await session.cancel();
+  expect(await result).toMatchObject({ status: 'cancelled' });
+});
+
+test('a wait for the result goes on when somebody resets the session in Temporal', async () => {
+  const { stage, session } = await waiting();
+  const result = session.result();
+  const { id } = session;
+  const { runId } = await session.state();
+  const { events } = await stage.client.workflow.getHandle(id, runId).fetchHistory();
+  const task = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
+  await stage.client.workflowService.resetWorkflowExecution({
+    namespace: stage.client.options.namespace,
+    workflowExecution: { workflowId: id, runId },
+    reason: 'test',
+    requestId: crypto.randomUUID(),
+    workflowTaskFinishEventId: task?.eventId ?? null,
+  });
+  await until(session, (view) => view.runId !== runId && view.phase === 'approval');
+  await session.cancel();
+  expect(await result).toMatchObject({ status: 'cancelled' });
+});
+
+test('a wait for the result of a session that is terminated or timed out ends with the reason', async () => {
+  const { stage, session } = await waiting();
+  const result = rejection(session.result());
+  await stage.client.workflow.getHandle(session.id).terminate('by hand');
+  expect(await result).toMatchObject({
+    code: 'SESSION_CLOSED',
+    message: expect.stringContaining('was terminated: by hand'),
+  });
+  const { session: late } = await waiting({ workflowRunTimeout: '3s' });
+  expect(await rejection(late.result())).toMatchObject({
+    code: 'SESSION_CLOSED',
+    message: expect.stringContaining('has timed out'),
+  });
 });
