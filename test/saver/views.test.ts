@@ -373,6 +373,29 @@ describe('a session checkpoint', () => {
     });
   });
 
+  test('is refused when what concerns a sub-agent is in an earlier run, and when its depth is none', async () => {
+    const { stage, saver } = await openRefunds();
+    const session = await stage.sessions.start('support', { id: stage.id(), message: 'Refund it.' });
+    await untilPhase(session, 'approval');
+    const latest = (await saver.get(session.id)) as Checkpoint;
+    const rolled = structuredClone(latest);
+    // A sub-agent that works in the background while the session goes on in a new run.
+    Object.assign(rolled.state, {
+      past: { messages: 2, calls: 1 },
+      children: [{ sessionId: `${session.id}/call_1_1`, agent: 'clerk', callId: 'call_1_1' }],
+    });
+    expect(thrown(() => sessionCheckpoint(rolled, { transcriptReplayDepth: 1 }))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('Pass the result of wholeCheckpoint'),
+    });
+    expect(sessionCheckpoint(rolled, { transcriptReplayDepth: 0 }).activeAgents).toHaveLength(2);
+    for (const transcriptReplayDepth of [-1, 1.5, Number.NaN])
+      expect(thrown(() => sessionCheckpoint(latest, { transcriptReplayDepth }))).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        details: { field: 'transcriptReplayDepth' },
+      });
+  });
+
   test('knows one pause and one resume a cycle, however often they were asked for', async () => {
     const { stage, saver } = await openRefunds();
     const session = await stage.sessions.start('support', { id: stage.id(), message: 'Refund it.' });

@@ -3,6 +3,7 @@
 import { sessionStateOf, wholeStateOf } from '../../checkpoints/session-state.ts';
 import { isFinal } from '../../contract/calls.ts';
 import type { Checkpoint } from '../../contract/checkpoint.ts';
+import { invalid } from '../../contract/errors.ts';
 import { canonicalJson, defined } from '../../contract/json.ts';
 import type { Block, Message } from '../../contract/messages.ts';
 import type { SessionState } from '../../contract/state.ts';
@@ -35,35 +36,25 @@ export interface SessionCheckpointOptions {
  * Converts a checkpoint to a session-checkpoint record. Spent budget and rounds continue over a pause. Only active time
  * counts.
  *
- * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when the
- * entries begin in an earlier run: pass the result of `wholeCheckpoint`.
+ * @throws PerdureError `CHECKPOINT_CORRUPTION` when the checkpoint is not a session's; `INVALID_ARGUMENT` when an
+ * earlier run may hold entries of an open agent (pass the result of `wholeCheckpoint`), or when the depth is not a
+ * number of entries.
  */
 export function sessionCheckpoint(
   checkpoint: Checkpoint,
   options: SessionCheckpointOptions = {},
 ): SessionCheckpoint {
-  const depth = options.transcriptReplayDepth ?? 50;
-  // The record holds what was said: the messages that a summary replaces, not the summary.
-  const said = ({ transcript }: SessionState): Message[] =>
-    transcript.filter(({ summary }) => summary === undefined);
-  const own = sessionStateOf(checkpoint);
-  const state = said(own).length < depth ? wholeStateOf(checkpoint) : own;
-  const entries = said(state).map((message) => entryOf(message, state));
-  const { expertiseSnapshot = scratchpadText(state) } = options;
-  const agent: AgentCheckpoint = {
-    agentId: state.agent,
-    ...defined({ parentAgentId: state.parent?.path.at(-1) }),
-    depth: state.parent?.depth ?? 0,
-    conversationTail: tailOf(entries, state.agent, depth),
-    ...defined({ expertiseSnapshot }),
-  };
+  const { transcriptReplayDepth: depth = 50, minimum = {} } = options;
+  if (!Number.isSafeInteger(depth) || depth < 0)
+    throw invalid('transcriptReplayDepth', 'write a whole number of entries, 0 or more');
+  const state = sessionStateOf(checkpoint);
+  const agents = activeAgents(state, depth, options);
+  // The rest of a short tail may be in an earlier run.
+  const isShort = agents.some(({ conversationTail }) => conversationTail.length < depth);
   return {
     sessionId: state.sessionId,
-    constraintState: constraints(state, checkpoint.created_at, options.minimum ?? {}),
-    activeAgents:
-      state.status.kind === 'active'
-        ? [agent, ...subAgents(state, agent, (id) => tailOf(entries, id, depth))]
-        : [],
+    constraintState: constraints(state, checkpoint.created_at, minimum),
+    activeAgents: isShort ? activeAgents(wholeStateOf(checkpoint), depth, options) : agents,
     roundsCompleted: state.budget.spent.turns,
     pendingDelegations: delegations(state),
     transcriptReplayDepth: depth,
@@ -72,19 +63,34 @@ export function sessionCheckpoint(
 }
 
 /**
- * The open sub-agents. Their own messages are in their own sessions. The tails hold what this session says about them.
+ * The agent of an open session, and its open sub-agents. Their own messages are in their own sessions. The tails hold
+ * what this session says about them.
  */
-function subAgents(
+function activeAgents(
   state: SessionState,
-  { agentId, depth }: AgentCheckpoint,
-  tail: (agent: string) => TranscriptEvent[],
+  depth: number,
+  { expertiseSnapshot = scratchpadText(state) }: SessionCheckpointOptions,
 ): AgentCheckpoint[] {
-  return openChildren(state).map(({ agent }) => ({
-    agentId: agent,
-    parentAgentId: agentId,
-    depth: depth + 1,
-    conversationTail: tail(agent),
-  }));
+  if (state.status.kind !== 'active') return [];
+  // The record holds what was said: the messages that a summary replaces, not the summary.
+  const said = state.transcript.filter(({ summary }) => summary === undefined);
+  const entries = said.map((message) => entryOf(message, state));
+  const own = state.parent?.depth ?? 0;
+  return [
+    {
+      agentId: state.agent,
+      ...defined({ parentAgentId: state.parent?.path.at(-1) }),
+      depth: own,
+      conversationTail: tailOf(entries, state.agent, depth),
+      ...defined({ expertiseSnapshot }),
+    },
+    ...openChildren(state).map(({ agent }) => ({
+      agentId: agent,
+      parentAgentId: state.agent,
+      depth: own + 1,
+      conversationTail: tailOf(entries, agent, depth),
+    })),
+  ];
 }
 
 /** Calls to sub-agents whose session has not been started. */
