@@ -259,7 +259,8 @@ export interface SessionState {
   /** Messages that the session will send itself, the next one first. Absent: none. */
   reminders?: Reminder[];
   paused: { by: Actor; at: string; reason: string; requestedNow: boolean } | null;
-  pauses: { pausedAt: string; resumedAt: string | null; by: Actor }[];
+  /** `by`: who paused it. `resumedBy` is absent while a pause lasts, and in pauses that earlier versions carried on. */
+  pauses: { pausedAt: string; resumedAt: string | null; by: Actor; resumedBy?: Actor }[];
   wait: Wait | null;
   /** It waits for the rate limit of its model's key. */
   limited?: Limited;

@@ -3,6 +3,7 @@ import { isFinal, type ToolCall } from '../contract/calls.ts';
 import { canonicalJson, defined } from '../contract/json.ts';
 import type { Loaded } from '../contract/loaded.ts';
 import type { Origin } from '../contract/origin.ts';
+import { isOver } from '../contract/past.ts';
 import type { SessionState } from '../contract/state.ts';
 import { addAuthor, expiryFrom, isPartly } from './approvers.ts';
 import { leaveBehind, lookAtAll } from './background.ts';
@@ -90,7 +91,8 @@ export function plant(state: SessionState, origin: Origin, loaded: Loaded, momen
     lookAtAll(state);
     state.namespace = past.namespace;
     state.createdAt = past.createdAt;
-    const pauses = past.pauses.map((pause) => ({ ...pause, resumedAt: pause.resumedAt ?? iso(moment) }));
+    const resumed = { resumedAt: iso(moment), resumedBy: origin.by };
+    const pauses = past.pauses.map((pause) => (isOver(pause) ? pause : { ...pause, ...resumed }));
     state.pauses = [...pauses, ...state.pauses];
     // Money that was spent after the checkpoint stays spent.
     if (after !== null) {

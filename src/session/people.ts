@@ -82,7 +82,10 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       if (state.paused !== null) {
         state.paused = null;
         const pause = state.pauses.at(-1);
-        if (pause !== undefined) pause.resumedAt = at;
+        if (pause !== undefined) {
+          pause.resumedAt = at;
+          pause.resumedBy = input.value.by ?? UNNAMED;
+        }
       }
       state.wait = null;
       delete state.limited;

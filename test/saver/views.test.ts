@@ -402,12 +402,23 @@ describe('a session checkpoint', () => {
     await untilPhase(session, 'approval');
     for (const by of ['ada', 'bob', 'ada']) await session.pause({ by });
     await untilPhase(session, 'paused');
-    const paused = pauseEvents((await saver.get(session.id)) as Checkpoint);
-    expect(paused).toMatchObject([{ type: 'session_paused', by: 'ada' }]);
+    const pausedAt = (await saver.get(session.id)) as Checkpoint;
+    expect(pauseEvents(pausedAt)).toMatchObject([{ type: 'session_paused', by: 'ada' }]);
     for (const by of ['bob', 'ada']) await session.resume({ by });
     await untilPhase(session, 'approval');
     const events = pauseEvents((await saver.get(session.id)) as Checkpoint);
-    expect(events.map(({ type }) => type)).toEqual(['session_paused', 'session_resumed']);
+    expect(events).toMatchObject([
+      { type: 'session_paused', by: 'ada' },
+      { type: 'session_resumed', by: 'bob' },
+    ]);
+    // A rewind to the pause ends it, too.
+    const from = { sessionId: session.id, checkpointId: pausedAt.id };
+    const rewound = await stage.sessions.rewind(from, { by: 'eve', reason: 'again' });
+    await untilPhase(rewound, 'approval');
+    expect(pauseEvents((await saver.get(session.id)) as Checkpoint)).toMatchObject([
+      { type: 'session_paused', by: 'ada' },
+      { type: 'session_resumed', by: 'eve' },
+    ]);
   });
 
   test('gives each agent its own tail: what it wrote, as a child, and what was delegated to its exact id', () => {

@@ -114,6 +114,7 @@ function scratchpadText({ scratchpad = {} }: SessionState): string | undefined {
 export interface PauseEvent {
   type: 'session_paused' | 'session_resumed';
   at: string;
+  /** Who paused or resumed it. A resume that an earlier version recorded names who paused it. */
   by: string;
 }
 
@@ -124,10 +125,12 @@ export interface PauseEvent {
  * of `wholeCheckpoint`
  */
 export function pauseEvents(checkpoint: Checkpoint): PauseEvent[] {
-  return wholeStateOf(checkpoint).pauses.flatMap(({ pausedAt, resumedAt, by }): PauseEvent[] => [
-    { type: 'session_paused', at: pausedAt, by },
-    ...(resumedAt === null ? [] : [{ type: 'session_resumed' as const, at: resumedAt, by }]),
-  ]);
+  return wholeStateOf(checkpoint).pauses.flatMap(
+    ({ pausedAt, resumedAt, by, resumedBy = by }): PauseEvent[] => [
+      { type: 'session_paused', at: pausedAt, by },
+      ...(resumedAt === null ? [] : [{ type: 'session_resumed' as const, at: resumedAt, by: resumedBy }]),
+    ],
+  );
 }
 
 function constraints(
