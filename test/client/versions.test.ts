@@ -12,7 +12,7 @@ import {
   type WorkerVersion,
 } from '../../src/index.ts';
 import { whyUnanswered } from '../../src/temporal/unanswered.ts';
-import { overrideVersion, runsOn } from '../../src/temporal/versions.ts';
+import { overrideVersion, runsOn, versionsOf } from '../../src/temporal/versions.ts';
 import { createHarness } from '../../src/testing/index.ts';
 import { expectSound } from '../session/support/sound.ts';
 import { rejection } from '../support/rejection.ts';
@@ -117,6 +117,10 @@ test('a session that is not pinned goes on with the current version by itself, a
   const { stage, session, worker, one, two, start } = await deploy('AUTO_UPGRADE');
   const { client } = stage;
   await start(two);
+  // The server knows a version when its first worker has polled.
+  await expect
+    .poll(async () => (await versionsOf(client, two.deployment)).length, { timeout: 30_000 })
+    .toBe(2);
   const early = await rejection(moveSession(client, session.id, two));
   expect(early).toMatchObject({ code: 'CONFLICT', details: { current: 'one' } });
   await makeCurrent(client, two);
