@@ -31,8 +31,8 @@ export interface Wire {
   /** Resolves when this many connections have been refused since the start. */
   refusals(count?: number): Promise<void>;
   /**
-   * Accepts connections again, and loses no more answers on further connections. Connections that lost answers stay
-   * silent. Held data is forwarded, as with {@link release}.
+   * Accepts connections again, and loses no more answers. Connections that lost answers are broken, so that their clients
+   * connect anew. Held data is forwarded, as with {@link release}.
    */
   mend(): void;
   /** Ends all connections. Held data is lost. */
@@ -54,6 +54,8 @@ export async function openWire(target: string): Promise<Wire> {
   let loseFrom: string | null = null;
   /** The open connections: to the server, and to the client that gets its answers. */
   const answers = new Map<Socket, Socket>();
+  /** The clients' ends of connections that lose their answers. */
+  const silent = new Set<Socket>();
   const changed = (): void => {
     for (const watcher of watchers) watcher();
   };
@@ -94,6 +96,7 @@ export async function openWire(target: string): Promise<Wire> {
         near.destroy();
       });
     near.on('close', () => {
+      silent.delete(near);
       if (!isKept()) return void far.destroySoon();
       // As on a slow network, the request outlives its sender. If we closed the connection right behind it, the server
       // could drop it. The first byte of an answer says that it was served.
@@ -102,7 +105,10 @@ export async function openWire(target: string): Promise<Wire> {
     });
     near.on('data', (chunk: Buffer) => {
       if (loseFrom !== null && chunk.includes(loseFrom)) {
-        for (const [from, to] of answers) from.unpipe(to).resume();
+        for (const [from, to] of answers) {
+          from.unpipe(to).resume();
+          silent.add(to);
+        }
       }
       if (state !== 'holding') return void far.write(chunk);
       kept.push({ chunk, to: far });
@@ -138,6 +144,7 @@ export async function openWire(target: string): Promise<Wire> {
     mend: () => {
       loseFrom = null;
       release();
+      for (const near of silent) near.destroy();
     },
     close: async () => {
       const closed = once(server, 'close');

@@ -1,6 +1,6 @@
 /** The wire in front of a real HTTP service: what is held outlives its sender, and arrives once and in order. */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
@@ -28,6 +28,8 @@ async function openService(): Promise<Service> {
       server.emit('served');
     })().catch(() => {});
   });
+  // As in gRPC, an idle connection stays open.
+  server.keepAliveTimeout = 0;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const wire = await openWire(`127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -43,9 +45,9 @@ async function openService(): Promise<Service> {
 }
 
 /** Begins to post; what is written later belongs to the same request. */
-function post(wire: Wire, path: string): ReturnType<typeof request> {
+function post(wire: Wire, path: string, agent: Agent | false = false): ReturnType<typeof request> {
   const [host, port] = wire.address.split(':');
-  const sending = request({ host, port, path, method: 'POST', agent: false });
+  const sending = request({ host, port, path, method: 'POST', agent });
   sending.on('error', () => {});
   return sending;
 }
@@ -107,6 +109,24 @@ test('a wire that is mended loses no more answers', async () => {
   const sending = post(wire, '/refund');
   const answered = once(sending, 'response');
   sending.end('refund');
+  const [answer] = (await answered) as [IncomingMessage];
+  expect(answer.statusCode).toBe(200);
+});
+
+test('a client whose answer was lost connects anew after the wire is mended', async () => {
+  const { wire, arrived } = await openService();
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  wire.loseAnswersFrom('/refund');
+  const refund = post(wire, '/refund', agent);
+  const lost = once(refund, 'error');
+  refund.end('refund');
+  await arrived(1);
+  wire.mend();
+  expect(await lost).toMatchObject([{ code: 'ECONNRESET' }]);
+  const again = post(wire, '/again', agent);
+  const answered = once(again, 'response');
+  again.end('again');
   const [answer] = (await answered) as [IncomingMessage];
   expect(answer.statusCode).toBe(200);
 });
