@@ -217,6 +217,12 @@ test('usage that is not given is a quarter of the bytes, the same each time', as
   expect((await ask()).usage).toEqual(usage);
 });
 
+test.each(['::1', '::', '0.0.0.0', 'localhost'])('its url reaches it when it listens on %s', async (host) => {
+  const { url, port } = await start(() => ({ text: 'Here.' }), { host });
+  expect(new URL(url).port).toBe(String(port));
+  expect((await generateText({ model: compatible(url), prompt: 'a', maxRetries: 0 })).text).toBe('Here.');
+});
+
 test('usage can be left out', async () => {
   const { url } = await start(() => ({ text: 'x', usage: 'omit' }));
   expect((await generateText({ model: compatible(url), prompt: 'a' })).usage.totalTokens).toBeUndefined();

@@ -37,7 +37,7 @@ export interface ScriptedModelOptions {
 
 /** A running endpoint. */
 export interface ScriptedModel {
-  /** Base URL for a client. Ends in `/v1`. */
+  /** Base URL for a client on this machine. Ends in `/v1`. */
   readonly url: string;
   readonly port: number;
   /** All well-formed calls of this process so far, oldest first; it grows while the endpoint runs. */
@@ -136,12 +136,12 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
     recordFile?.close();
     throw error;
   }
-  const { port } = server.address() as AddressInfo;
+  const address = server.address() as AddressInfo;
 
   let stopped: Promise<void> | undefined;
   return {
-    url: `http://127.0.0.1:${port}/v1`,
-    port,
+    url: `http://${reachable(address)}/v1`,
+    port: address.port,
     requests,
     waitFor: (condition) =>
       new Promise((resolve, reject) => {
@@ -175,6 +175,12 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
       return stopped;
     },
   };
+}
+
+/** Where this machine reaches a listener. One that listens on all addresses is reached on the loopback. */
+function reachable({ address, family, port }: AddressInfo): string {
+  if (family !== 'IPv6') return `${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;
+  return `[${address === '::' ? '::1' : address}]:${port}`;
 }
 
 async function decide(script: Script, request: ScriptedRequest, includeUsage: boolean): Promise<Plan> {
