@@ -84,7 +84,7 @@ export class ThreadState {
 
   /** @throws PerdureError when the put is refused */
   validatePut(put: ThreadPut): void {
-    this.#validate(put.epoch, jsonSize(put));
+    this.#validate('checkpoint', put);
     const known = this.#place('checkpoint', put.id);
     if (known !== null) {
       // A repeated put. If a segment has the entry, the caller compares it.
@@ -109,7 +109,7 @@ export class ThreadState {
 
   /** @throws PerdureError when the step is refused */
   validateStep(step: ThreadPutStep): void {
-    this.#validate(step.epoch, jsonSize(step));
+    this.#validate('step', step);
     this.#validateRoom();
   }
 
@@ -270,9 +270,10 @@ export class ThreadState {
     this.#writes += 1;
   }
 
-  #validate(epoch: number, size: number): void {
-    if (this.#deleted || epoch !== this.epoch) throw deletedMeanwhile(this.threadId);
-    if (size > THREAD_LIMIT.write) throw tooLarge('checkpoint', size, THREAD_LIMIT.write);
+  #validate(kind: ThreadEntry['kind'], write: ThreadPut | ThreadPutStep): void {
+    if (this.#deleted || write.epoch !== this.epoch) throw deletedMeanwhile(this.threadId);
+    const size = jsonSize(write);
+    if (size > THREAD_LIMIT.write) throw tooLarge(kind, size, THREAD_LIMIT.write);
   }
 
   #validateRoom(): void {

@@ -154,6 +154,15 @@ describe('a thread whose index is full', () => {
   });
 });
 
+test('a write that is too large is named by its kind', () => {
+  const state = new ThreadState(structuredClone(EMPTY));
+  const text = 'x'.repeat(THREAD_LIMIT.write);
+  const put = { ...putOf('large'), metadata: { text } };
+  const step = { epoch: 0, key: 'large', value: text };
+  expect(thrown(() => state.validatePut(put))).toMatchObject({ details: { field: 'checkpoint' } });
+  expect(thrown(() => state.validateStep(step))).toMatchObject({ details: { field: 'step' } });
+});
+
 test('what comes while a segment is on its way goes to the next run beside the index, and fits there with it', () => {
   const state = new ThreadState(structuredClone({ ...EMPTY, segments: SEGMENTS }));
   for (let n = 0; n < PER_SEGMENT; n++) state.put(putOf(`small-${n}`), NOW);
