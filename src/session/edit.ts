@@ -130,7 +130,7 @@ function withEvidence(step: PlanInput['steps'][number], before: PlanStep | undef
 /** Why providers would refuse a transcript, or `null`: every tool call needs its result, and every result its call. */
 function transcriptProblem(messages: readonly Message[]): string | null {
   const ids = new Set<string>();
-  let open = new Set<string>();
+  const open = new Set<string>();
   for (const [i, { id, role, blocks, aside }] of messages.entries()) {
     if (ids.has(id)) return `message ${i}: the id ${id} is used twice`;
     ids.add(id);
@@ -148,7 +148,6 @@ function transcriptProblem(messages: readonly Message[]): string | null {
           return `message ${i}: the result of ${entry.call_id} has no call before it`;
       }
     }
-    if (role === 'assistant') open = new Set(open);
   }
   return open.size > 0 ? `the tool calls ${[...open].join(', ')} have no result` : null;
 }
