@@ -14,9 +14,12 @@ const BUILD_MS = 15 * 60_000;
  */
 const SQLITE_VERSION = '1.44.3';
 
+/** The oldest Go that can build this version of the CLI, as its `go.mod` says. */
+export const OLDEST_GO = '1.25.0';
+
 const MODULE = `module perdure.local/temporal
 
-go 1.24
+go ${OLDEST_GO}
 
 require (
 \tgithub.com/temporalio/cli v${version}

@@ -9,7 +9,7 @@ import { messageOf, PerdureError } from '../contract/errors.ts';
 import { cacheDir, type Environment } from './cache-dir.ts';
 import { download, TEMPORAL_CACHE_NAME } from './download.ts';
 import { breakLock, createLock, isHeld, parseHolder, readLock } from './file-lock.ts';
-import { buildWithGo } from './go-build.ts';
+import { buildWithGo, OLDEST_GO } from './go-build.ts';
 import { poll } from './wait.ts';
 
 /** Sessions start with update-with-start, which older servers keep behind a flag. */
@@ -198,7 +198,7 @@ function nothingFound(attempts: BinaryAttempt[]): PerdureError {
   const tried = attempts.map(({ way, reason }) => `  - ${way}: ${reason}`).join('\n');
   return new PerdureError(
     'SERVER_UNAVAILABLE',
-    `No Temporal server to start. Tried in this order:\n${tried}\nNext: install the Temporal CLI so that \`temporal\` is on PATH (https://docs.temporal.io/cli), or install Go 1.25 or later, or set TEMPORAL_ADDRESS to a server that runs.`,
+    `No Temporal server to start. Tried in this order:\n${tried}\nNext: install the Temporal CLI so that \`temporal\` is on PATH (https://docs.temporal.io/cli), or install Go ${OLDEST_GO} or later, or set TEMPORAL_ADDRESS to a server that runs.`,
     { details: { attempts } },
   );
 }
