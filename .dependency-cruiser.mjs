@@ -160,26 +160,18 @@ export const ROOMS = {
   },
 };
 
-/** What the main door, `src/index.ts`, may show: everything but the sandbox, the HTTP API, the test kit and the command line. */
-export const DOOR_ROOMS = Object.keys(ROOMS).filter(
-  (room) =>
-    ![
-      'thread',
-      'workflows',
-      'temporal',
-      'encryption',
-      'postgres',
-      'history',
-      'telemetry',
-      'mcp',
-      'archive',
-      'http',
-      'chat',
-      'console',
-      'testing',
-      'cli',
-    ].includes(room),
-);
+/** The rooms that the main door, `src/index.ts`, may show. */
+export const DOOR_ROOMS = [
+  'contract',
+  'agent',
+  'checkpoints',
+  'client',
+  'live',
+  'saver',
+  'values',
+  'webhooks',
+  'worker',
+];
 
 /** @param {string[]} packages */
 const packagePaths = (packages) =>

@@ -50,7 +50,7 @@ const PLANTED: readonly { file: string; text: string; rule: string }[] = [
   { file: 'agent/q.ts', text: "import './nowhere.ts';", rule: 'resolvable' },
   { file: 'agent/a.ts', text: "import { b } from './b.ts'; export const a = b;", rule: 'no-cycle' },
   { file: 'agent/b.ts', text: "import { a } from './a.ts'; export const b = a;", rule: '' },
-  { file: 'index.ts', text: "export * from './testing/p.ts';", rule: 'main-door' },
+  { file: 'index.ts', text: "export * from './session/p.ts';", rule: 'main-door' },
   { file: 'elsewhere/p.ts', text: 'export const p = 1;', rule: 'no room' },
 ];
 
