@@ -1,4 +1,6 @@
 /** Rate limits of a provider's key: what workers tell the limiter's workflow, and what it answers. */
+import * as z from 'zod/mini';
+import { type LazySchema, lazySchema } from './lazy-schema.ts';
 
 /** What a provider allows within its window, for all sessions together. */
 export interface WindowLimit {
@@ -61,6 +63,42 @@ export interface RateExchange {
   /** Sessions that do not wait any more. */
   left: string[];
 }
+
+/** The input of {@link RATES.exchange}. */
+export const rateExchangeSchema: LazySchema<RateExchange> = lazySchema(() => {
+  const id = z.string().check(z.minLength(1));
+  const amount = z.number().check(z.nonnegative());
+  const limit = z.exactOptional(z.number().check(z.positive()));
+  const said = z.exactOptional(
+    z.object({
+      limit: z.exactOptional(amount),
+      remaining: z.exactOptional(amount),
+      resetMs: z.exactOptional(amount),
+    }),
+  );
+  return z.object({
+    limit: z.exactOptional(
+      z.object({
+        windowMs: z.number().check(z.positive()),
+        requests: limit,
+        tokens: limit,
+        fromHeaders: z.exactOptional(z.literal(true)),
+      }),
+    ),
+    said: z.exactOptional(z.object({ agoMs: amount, answered: z.array(id), requests: said, tokens: said })),
+    demands: z.array(z.object({ id, sessionId: id, tenant: z.string(), tokens: amount })),
+    settled: z.array(
+      z.object({
+        id,
+        agoMs: amount,
+        tokens: z.exactOptional(amount),
+        unsent: z.exactOptional(z.literal(true)),
+        backOffMs: z.exactOptional(amount),
+      }),
+    ),
+    left: z.array(id),
+  });
+});
 
 export interface RateAnswer {
   /** The demands that may be sent, each after `afterMs`. */

@@ -17,6 +17,8 @@ interface Open extends Omit<RateDemand, 'sessionId'> {
 
 /** The state as plain JSON: the workflow passes it to its next run. */
 export interface RateState {
+  /** Absent: 1, the only one so far. */
+  schema?: 1;
   /** The limit that counts. */
   limit: WindowLimit;
   /** The limit as workers tell it. Only if the limiter also learns from the provider. */

@@ -9,6 +9,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import { parseInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { SIGNAL } from '../contract/names.ts';
 import {
@@ -17,9 +18,11 @@ import {
   type RateExchange,
   type RateLimiterInput,
   type RateView,
+  rateExchangeSchema,
 } from '../contract/rates.ts';
 import { exchange, isAtRest, nextAt, rateView, serve } from '../rates/limiter.ts';
 import { newRates, type RateState } from '../rates/rate-state.ts';
+import { failure } from './failure.ts';
 
 /** The default number of events after which it continues in a new run. */
 const RUN_EVENTS = 4_000;
@@ -30,6 +33,9 @@ const REST_MS = 600_000;
 export async function rateLimiter({ key, runEvents, state: carried }: RateLimiterInput): Promise<void> {
   const maxEvents = runEvents ?? RUN_EVENTS;
   const state = (carried as RateState | undefined) ?? newRates();
+  // This plain error fails the task, not the limiter: the limiter waits for a worker of the newer version.
+  if ((state.schema ?? 1) !== 1)
+    throw new Error(`a newer version wrote the limiter of ${key}: update the workers`);
   /** How many signals are under way. */
   let sending = 0;
   /** When it wakes by itself. */
@@ -56,7 +62,15 @@ export async function rateLimiter({ key, runEvents, state: carried }: RateLimite
       call(called);
       return answer;
     },
-    { description: 'From a worker: requests that sessions want to send, and what became of others' },
+    {
+      validator: (raw: unknown) => {
+        const parsed = parseInput(rateExchangeSchema, raw);
+        if (parsed.ok) return;
+        const { message, field } = parsed;
+        throw failure({ code: 'INVALID_ARGUMENT', message, details: { field } });
+      },
+      description: 'From a worker: requests that sessions want to send, and what became of others',
+    },
   );
   setHandler(defineQuery<RateView>(RATES.view), () => rateView(key, state, Date.now()), {
     description: 'What counts against the limit, and who waits',

@@ -1,9 +1,15 @@
 /** Sessions under the rate limit of a provider that enforces it with 429s. */
+
+import { defaultPayloadConverter } from '@temporalio/common';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { RATES, type RateView } from '../../src/contract/rates.ts';
+import { parseInput } from '../../src/contract/inputs.ts';
+import { WORKFLOW } from '../../src/contract/names.ts';
+import { RATES, type RateExchange, type RateView, rateExchangeSchema } from '../../src/contract/rates.ts';
 import { rateLimiterId } from '../../src/contract/workflow-ids.ts';
 import type { RateLimit, Session } from '../../src/index.ts';
+import { newRates } from '../../src/rates/rate-state.ts';
 import { createHarness, type Harness } from '../../src/testing/index.ts';
+import { readStored } from '../history/stored.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { limited, workerOptions } from '../support/limited-agents.ts';
 import { polled } from '../support/polled.ts';
@@ -182,6 +188,70 @@ test("a 429's retry-after holds back all sessions of a key without a configured 
   for (const session of [first, ...others]) await stage.until(session, 'idle');
   expect(times.filter((at) => at > refusedAt && at < refusedAt + 2_900)).toEqual([]);
 });
+
+test('a limiter refuses what is no exchange, and goes on', async () => {
+  const stage = await openStage();
+  await stage.startWorker(workerOptions);
+  const [first] = await stage.begin('a');
+  await stage.until(first as Session, 'idle');
+  const { client } = stage;
+  const limiter = client.workflow.getHandle(rateLimiterId(stage.taskQueue, 'scripted'));
+  const nothing: RateExchange = { demands: [], settled: [], left: [] };
+  const refused: [field: string, given: object][] = [
+    ['demands', {}],
+    ['limit.windowMs', { ...nothing, limit: { windowMs: 0 } }],
+    ['demands.0.tokens', { ...nothing, demands: [{ id: 'd', sessionId: 's', tenant: '', tokens: 'ten' }] }],
+    ['settled.0.agoMs', { ...nothing, settled: [{ id: 'd' }] }],
+  ];
+  for (const [field, given] of refused) {
+    const sent = client.withDeadline(Date.now() + 5_000, () =>
+      limiter.executeUpdate(RATES.exchange, { args: [given] }),
+    );
+    await expect(sent).rejects.toMatchObject({
+      cause: { type: 'INVALID_ARGUMENT', message: expect.stringContaining(field), details: [{ field }] },
+    });
+  }
+  const [second] = await stage.begin('b');
+  await stage.until(second as Session, 'idle');
+});
+
+test('a limiter whose state a newer version wrote waits for a worker of that version', async () => {
+  const stage = await openStage();
+  await stage.startWorker(workerOptions);
+  const { client, taskQueue } = stage;
+  const workflowId = rateLimiterId(taskQueue, 'newer');
+  const state = { ...newRates(), schema: 2 };
+  const limiter = await client.workflow.start(WORKFLOW.rates, {
+    workflowId,
+    taskQueue,
+    args: [{ key: 'newer', state }],
+  });
+  onTestFinished(async () => void (await limiter.terminate()));
+  const failures = async (): Promise<unknown[]> => {
+    const { events } = await limiter.fetchHistory();
+    return (events ?? []).flatMap(
+      ({ workflowTaskFailedEventAttributes: failed }) => failed?.failure?.message ?? [],
+    );
+  };
+  await expect
+    .poll(failures, { timeout: 30_000 })
+    .toEqual([expect.stringContaining('a newer version wrote the limiter of newer')]);
+});
+
+test.each(['learned-limiter-0.1.json', 'shared-limiter-0.1.json'])(
+  'a limiter takes what workers sent when %s was recorded',
+  (file) => {
+    const given = readStored(file).decoded.events.flatMap(
+      ({ workflowExecutionUpdateAcceptedEventAttributes: event }) =>
+        event?.acceptedRequest?.input?.args?.payloads ?? [],
+    );
+    expect(given.length).toBeGreaterThan(0);
+    for (const payload of given)
+      expect(parseInput(rateExchangeSchema, defaultPayloadConverter.fromPayload(payload))).toMatchObject({
+        ok: true,
+      });
+  },
+);
 
 test('a prompt that is larger than the limit waits for a person, with the name of the limit', async () => {
   const stage = await openStage({ tokens: 500, windowMs: 60_000 });
