@@ -44,7 +44,7 @@ async function storePast(
     await closePieces(client, merged);
     noteStored(client, newest, piece);
     const pauses = past.leaving.pauses.length;
-    return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }), pauses };
+    return { kind: 'stored', newest, ...(left.length === 0 ? {} : { left: true }), pauses, allIds: true };
   } catch (error) {
     return unavailable(error);
   }

@@ -116,8 +116,11 @@ export interface StorePastInput {
 }
 
 export type StorePastResult =
-  /** `left`: see {@link Past}. `pauses`: how many of the run's pauses are stored. Absent: all that are over. */
-  | { kind: 'stored'; newest: ContentRef; left?: true; pauses?: number }
+  /**
+   * `left`: see {@link Past}. `pauses`: how many of the run's pauses are stored. Absent: all that are over. `allIds`: the
+   * session remembers all ids that clients chose. Absent: only those that do not begin with `msg_`.
+   */
+  | { kind: 'stored'; newest: ContentRef; left?: true; pauses?: number; allIds?: true }
   /** It cannot be stored now; the session goes on as it is. */
   | { kind: 'unavailable'; message: string };
 

@@ -12,7 +12,12 @@ export const jsonValue: LazySchema<JsonValue> = lazySchema(() => z.json());
 const verified = z.optional(z.literal(true));
 
 /** Excludes the ids that the session itself gives. It would take a client's message with such an id for its own. */
-const OWN_MESSAGE = /^(?!msg_\d+$)/;
+const CHOSEN_ID = /^(?!msg_\d+$)/;
+
+/** Whether a client may have chosen a message's id: the session itself does not give ids of this form. */
+export function isChosenId(id: string): boolean {
+  return CHOSEN_ID.test(id);
+}
 
 /** A message to the agent. The session takes a message id once; a repeated message changes nothing. */
 export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
@@ -25,7 +30,7 @@ export const sendSchema: LazySchema<SendInput> = lazySchema(() =>
         .check(
           z.minLength(1),
           z.maxLength(200),
-          z.regex(OWN_MESSAGE, 'the session itself uses ids of the form msg_<number>: choose another id'),
+          z.regex(CHOSEN_ID, 'the session itself uses ids of the form msg_<number>: choose another id'),
         ),
     ),
     mode: z.optional(z.enum(['queue', 'interrupt', 'aside'])),

@@ -1,6 +1,7 @@
 /** Continues a session in a new run: what leaves the old run, and what goes along. */
 import type { StorePastResult, TakenIdsResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
+import { isChosenId } from '../contract/inputs.ts';
 import { defined, jsonSize } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
@@ -79,16 +80,15 @@ export function applyStorePast(
     state.notBeforeTurn = state.turn + (state.manifest?.runTurns ?? 1);
     return;
   }
-  const { newest, left = state.past?.left, pauses } = outcome.value;
+  const { newest, left = state.past?.left, pauses, allIds } = outcome.value;
   const { past, transcript, position } = state;
   const calls = state.calls.slice(0, sealedCalls(state));
   const last = transcript.slice(-1);
   const completed = { ...past?.completed };
   for (const { name, id, status } of calls) if (status.kind === 'completed') completed[name] = id;
   const unsealed = transcript.slice(unsealedFrom(state));
-  const ids = unsealed
-    .filter(({ id, role }) => role === 'user' && !id.startsWith('msg_'))
-    .map(({ id }) => id);
+  const isChosen = (id: string): boolean => (allIds === true ? isChosenId(id) : !id.startsWith('msg_'));
+  const ids = unsealed.filter(({ id, role }) => role === 'user' && isChosen(id)).map(({ id }) => id);
   const all = [...(past?.messageIds ?? []), ...ids];
   const older = all.slice(0, -KEPT_MESSAGE_IDS);
   const taken = older.length === 0 ? past?.taken : withTaken(past?.taken, older);

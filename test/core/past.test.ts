@@ -57,6 +57,21 @@ test('a run that is long enough stores its past, and the session goes on in a ne
   expect(next.transcript.map(({ id }) => id)).toEqual(['assistant3', 'late']);
 });
 
+test('the ids that clients chose are remembered, and those that the session gave are not', () => {
+  const state = rested();
+  for (const [n, id] of ['msg_client', 'msg_7'].entries()) {
+    const message = state.transcript[2 * n];
+    if (message !== undefined) message.id = id;
+  }
+  advance(state, [], MOMENT);
+  const old = structuredClone(state);
+  advance(state, [stored(state, { kind: 'stored', newest: NEWEST, allIds: true })], MOMENT);
+  expect(state.past?.messageIds).toEqual(['msg_client', 'user3']);
+  // As older workers have recorded it.
+  advance(old, [stored(old)], MOMENT);
+  expect(old.past?.messageIds).toEqual(['user3']);
+});
+
 test('a pause, and a cancellation, that come while the past is stored go along', () => {
   const paused = rested();
   advance(paused, [], MOMENT);
