@@ -1,6 +1,7 @@
 /** Tracks which of our search attributes the namespace has, and tells sessions of a change. */
 import { Client, type ClientOptions } from '@temporalio/client';
 import { type NativeConnection, Runtime } from '@temporalio/worker';
+import { messageOf } from '../contract/errors.ts';
 import { SEARCH_ATTRIBUTE, SIGNAL } from '../contract/names.ts';
 import { WAITING_PHASES } from '../contract/state.ts';
 import { runningSessions } from '../temporal/visibility.ts';
@@ -25,6 +26,7 @@ export class KnownAttributes {
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The runs that wrote attributes since the last look. A run that writes again has probably failed before. */
   readonly #wrote = new Set<string>();
+  #warned = false;
 
   constructor(
     connection: NativeConnection,
@@ -73,10 +75,21 @@ export class KnownAttributes {
         namespace: this.#namespace,
       });
       return OURS.filter((name) => Number(listed.customAttributes?.[name]) === KEYWORD);
-    } catch {
+    } catch (error) {
       // Not every server allows this. Sessions work without search attributes.
-      return before;
+      const known = await before;
+      if (known.length === 0) this.#warnOnce(error);
+      return known;
     }
+  }
+
+  #warnOnce(error: unknown): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    Runtime.instance().logger.warn(
+      `search attributes: those of namespace ${this.#namespace} cannot be listed: ${messageOf(error)}. ` +
+        'Sessions write none until they can, and lists show such sessions as unknown',
+    );
   }
 }
 

@@ -1,10 +1,11 @@
 /** Search attributes that the server loses, or that get another type, while sessions run. */
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import type { WorkerPlugin } from '@temporalio/worker';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { NativeConnection, Runtime, type WorkerPlugin } from '@temporalio/worker';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { defineAgent, type Session, Sessions } from '../../src/index.ts';
 import { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES } from '../../src/server/index.ts';
+import { KnownAttributes } from '../../src/worker/search-attributes.ts';
 import { openStage, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -120,6 +121,20 @@ test('a search attribute that gets another type stops neither a running session 
   expect(await registry.shown(next)).toMatchObject({ PerdureAgent: 'polite' });
   await expectSound(registry, session);
   await expectSound(registry, next);
+});
+
+test('a worker to which the server does not list the search attributes says so once', async () => {
+  const connection = await NativeConnection.connect({ address: inject('temporal').address });
+  onTestFinished(() => connection.close());
+  const warn = vi.spyOn(Runtime.instance().logger, 'warn');
+  onTestFinished(() => warn.mockRestore());
+  // The server refuses a namespace that it does not have.
+  const attributes = new KnownAttributes(connection, 'nowhere', undefined);
+  expect(await attributes.now()).toEqual([]);
+  expect(await attributes.now(0)).toEqual([]);
+  expect(warn.mock.calls).toEqual([
+    [expect.stringMatching(/^search attributes: those of namespace nowhere cannot be listed: .*nowhere/)],
+  ]);
 });
 
 test('a task that fails by a search attribute names it and the command to type', async () => {
