@@ -4,15 +4,34 @@ import { resolve } from 'node:path';
 import type { DefinedAgent, ModelRegistry } from '../agent/index.ts';
 import { PerdureError } from '../contract/errors.ts';
 import type { Webhook } from '../webhooks/index.ts';
+import type { RateLimit } from '../worker/rate-limits.ts';
 import { importModule, isObject } from './import-module.ts';
 
 export interface LoadedAgents {
   agents: DefinedAgent[];
   /** The module's export `models`, which resolves models that agents name by text. */
   models?: ModelRegistry;
-  /** The module's export `webhooks`. The worker checks it. */
+  /** The module's export `webhooks`. The worker checks each. */
   webhooks?: Readonly<Record<string, Webhook>>;
+  /** The module's export `rateLimits`. The worker checks each. */
+  rateLimits?: Readonly<Record<string, RateLimit>>;
 }
+
+/** The exports that are options of the worker, each with what it must be. */
+const OPTIONS = {
+  models: {
+    is: isRegistry,
+    write: 'a provider registry. Write: export const models = createProviderRegistry({ … })',
+  },
+  webhooks: {
+    is: isObject,
+    write: "an object of webhooks. Write: export const webhooks = { desk: { url: '…' } }",
+  },
+  rateLimits: {
+    is: isObject,
+    write: 'an object of limits. Write: export const rateLimits = { openai: { requestsPerMinute: 500 } }',
+  },
+} as const;
 
 const EXAMPLE = "export const support = defineAgent({ name: 'support', model: …, instructions: '…' })";
 
@@ -44,10 +63,10 @@ function isFile(path: string): boolean {
 }
 
 /**
- * Imports a module and returns all agents that it exports.
+ * Imports a module and returns all agents that it exports, and the worker's options among its exports.
  *
  * @param onFile - called with each of the user's files in the module, also when it fails.
- * @throws PerdureError `INVALID_DEFINITION` when it cannot be loaded or exports no agent.
+ * @throws PerdureError `INVALID_DEFINITION` when it cannot be loaded, exports no agent, or an option of the wrong kind.
  */
 export async function loadAgents(path: string, onFile: (file: string) => void): Promise<LoadedAgents> {
   const { values, names } = await importModule(path, onFile);
@@ -59,15 +78,15 @@ export async function loadAgents(path: string, onFile: (file: string) => void): 
       { details: { module: path, exports: names } },
     );
   }
-  const { models, webhooks } = values;
-  const notifying = isObject(webhooks) ? { webhooks: webhooks as Readonly<Record<string, Webhook>> } : {};
-  if (models === undefined) return { agents, ...notifying };
-  if (isRegistry(models)) return { agents, models, ...notifying };
-  throw new PerdureError(
-    'INVALID_DEFINITION',
-    `${path}: the export models is not a provider registry. Write: export const models = createProviderRegistry({ … })`,
-    { details: { module: path } },
-  );
+  const options = Object.entries(OPTIONS).flatMap(([name, { is, write }]) => {
+    const value = values[name];
+    if (value === undefined) return [];
+    if (is(value)) return [[name, value]];
+    throw new PerdureError('INVALID_DEFINITION', `${path}: the export ${name} is not ${write}`, {
+      details: { module: path },
+    });
+  });
+  return { agents, ...(Object.fromEntries(options) as Omit<LoadedAgents, 'agents'>) };
 }
 
 function isAgent(value: unknown): value is DefinedAgent {

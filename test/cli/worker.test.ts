@@ -2,6 +2,8 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { RATES, type RateView } from '../../src/contract/rates.ts';
+import { rateLimiterId } from '../../src/contract/workflow-ids.ts';
 import { ROOT } from '../structure/project.ts';
 import { untilPhase } from '../support/stage.ts';
 import { errorOf, type Running } from './support/perdure.ts';
@@ -66,6 +68,11 @@ describe('the module', () => {
       "import { defineAgent } from 'perdure';\nexport const models = 7;\nexport const a = defineAgent({ name: 'a', model: 'x:y', instructions: 'b' });",
       /the export models is not a provider registry/,
     ],
+    [
+      'exports rate limits that are none',
+      `export const rateLimits = 7;\n${GOOD}`,
+      /the export rateLimits is not an object of limits/,
+    ],
   ])('that %s is refused in words', async (_name, text, message) => {
     const path = await write(text);
     const ran = await stage.perdure('worker', path, '--json');
@@ -97,6 +104,23 @@ describe('the module', () => {
       }
     },
   );
+
+  test('may bring the rate limits of its models', async () => {
+    await write(`${GOOD}export const rateLimits = { mine: { requestsPerMinute: 500 } };`);
+    const worker = stage.start(['worker', '--json'], { cwd: folder });
+    try {
+      await worker.line((line) => line.includes('"ready"'));
+      const id = stage.id('limited');
+      await stage.begin(id, 'mine', 'hello');
+      await untilPhase(stage.session(id), 'idle');
+      const limiter = stage.client.workflow.getHandle(rateLimiterId(stage.taskQueue, 'mine'));
+      expect(await limiter.query<RateView>(RATES.view)).toMatchObject({
+        limit: { requests: 500, windowMs: 60_000 },
+      });
+    } finally {
+      await stop(worker, 'SIGTERM');
+    }
+  });
 });
 
 async function stop(worker: Running, signal: NodeJS.Signals): ReturnType<typeof end> {

@@ -35,7 +35,8 @@ export function worker(program: Command, cli: Cli): void {
     .addHelpText(
       'after',
       '\nThe module can export `models`, a provider registry of the AI SDK. Without it, a' +
-        '\nmodel that is a text comes from OPENAI_BASE_URL and OPENAI_API_KEY.',
+        '\nmodel that is a text comes from OPENAI_BASE_URL and OPENAI_API_KEY. It can also' +
+        '\nexport `webhooks` and `rateLimits`.',
     )
     .action(async (module: string | undefined, options: Options) => {
       const { agentsPath } = await import('../load-agents.ts');
