@@ -402,5 +402,17 @@ describe('checkpoints', () => {
     });
     const exported = jsonLines(await readFile(past, 'utf8'));
     expect(exported.map((line) => line['id'])).toEqual(all.map((checkpoint) => checkpoint.id).reverse());
+
+    // A session also continues from an archive that only the environment names.
+    const rested = all.find(({ phase }) => phase === 'idle')?.id ?? '';
+    const continued = async (verb: string, ...args: string[]): Promise<Ran> =>
+      run(['checkpoints', verb, id, rested, ...args, '--message', 'and now?', '--json'], {
+        env: { ...stage.env, PERDURE_ARCHIVE: copy },
+      });
+    const branch = stage.id('branch');
+    expect(await continued('fork', '--id', branch)).toMatchObject({ code: 0, stderr: '' });
+    await untilPhase(stage.session(branch), 'idle');
+    expect(await continued('rewind', '--yes')).toMatchObject({ code: 0, stderr: '' });
+    await untilPhase(stage.session(id), 'idle');
   });
 });

@@ -61,7 +61,7 @@ export function fork(group: Command, cli: Cli): void {
             by,
             reason,
             taskQueue: await taskQueueOf(cli, sessionId),
-            ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
+            saver: await openSaver(cli, sessionId, archive),
             ...defined({ id: options.id, message, edits, context: await contextOf(options.context) }),
           },
         );

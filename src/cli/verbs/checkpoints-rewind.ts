@@ -71,7 +71,7 @@ export function rewind(group: Command, cli: Cli): void {
           {
             by,
             reason: options.reason ?? 'no reason given',
-            ...(archive === undefined ? {} : { saver: await openSaver(cli, sessionId, archive) }),
+            saver: await openSaver(cli, sessionId, archive),
             taskQueue: await taskQueueOf(cli, sessionId),
             ...(plan === undefined ? {} : { undo: { digest: plan.digest } }),
             ...defined({ message, context: await contextOf(options.context) }),
