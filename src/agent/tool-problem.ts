@@ -90,7 +90,7 @@ function approvalProblem(options: { needsApproval?: unknown; approval?: Approval
     return `needsApproval is ${JSON.stringify(needsApproval)}: write true, false, or a function of the input`;
   }
   if (approval !== undefined && needsApproval === undefined) {
-    return 'approval has no effect without needsApproval: write needsApproval';
+    return 'approval needs needsApproval. Write needsApproval: false if only questions and compensations wait for people';
   }
   return (
     nameProblem('approval.', approval, ['expires', 'onExpiry', 'people', 'byAnother', 'unverified']) ??

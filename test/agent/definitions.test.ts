@@ -86,7 +86,7 @@ const TOOLS: [unknown, string][] = [
   ],
   [
     { inputSchema, execute, approval: { expires: '2d' } },
-    'approval has no effect without needsApproval: write needsApproval',
+    'approval needs needsApproval. Write needsApproval: false if only questions and compensations wait for people',
   ],
   [
     { inputSchema, execute, idempotency: 'call' },
