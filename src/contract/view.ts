@@ -52,7 +52,10 @@ export function isMain({ aside }: Pick<Message, 'aside'>): boolean {
   return aside !== true;
 }
 
-/** Most providers count less than 2,000 tokens for an image of any size. */
+/**
+ * What a file adds to the bytes of a prompt. Most providers count less than 2,000 tokens for an image of any size: the
+ * budget's bound takes a byte for a token, and the estimate for compaction takes {@link BYTES_PER_TOKEN} bytes for one.
+ */
 const FILE_TOKENS = { image: 5_000, unknown: 100_000 };
 
 /** What a message adds to the bytes of the prompt. */
