@@ -15,7 +15,10 @@ export interface ContextWindowOptions {
   tokens?: number;
   /** The share of the window at which the prompt is compacted, above 0 and at most 1. Default: 0.8. */
   compactAt?: number;
-  /** How many tokens of the last messages stay as they are. Default, and at most: a quarter of the prompt. */
+  /**
+   * How many tokens of the last messages stay as they are, at most a quarter of the prompt. Default: that quarter, or
+   * 8,000 if no model's window is known.
+   */
   keep?: number;
   /**
    * Your own rule: a pure function of the messages that the model sees. It returns the index from which messages stay,

@@ -5,7 +5,7 @@ import { NotAttemptedError } from './define-tool.ts';
  * A tool throws this error to ask a person something before it does anything. The question waits in the inbox, without
  * holding a process. A person answers with the decision `respond`. Then the tool runs again, as another dispatch of the
  * same call, and finds the answer in `answers` of its context. A call may ask ten times. A call of scope `global`
- * cannot ask.
+ * cannot ask, and neither can a compensation.
  *
  * For a mutation the error means, like {@link NotAttemptedError}, that nothing has happened.
  *

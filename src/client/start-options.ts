@@ -43,7 +43,7 @@ export interface StartOptions<CONTEXT extends object = object> {
   onExisting?: 'fail' | 'use';
   /** The task queue of the session. Default: the client's. */
   taskQueue?: string;
-  /** How long a worker has for one workflow task. Low, so that a dead worker is noticed soon. Default: 3 seconds. */
+  /** How long a worker has for one workflow task. Low, so that a dead worker is noticed soon. Default: 3.5 seconds. */
   workflowTaskTimeout?: Duration;
 }
 

@@ -39,9 +39,9 @@ export interface BudgetLimits {
 export interface ModelPrice {
   inputPerMillion: number;
   outputPerMillion: number;
-  /** Input tokens that the provider read from its cache. Default: `inputPerMillion`. */
+  /** Input tokens that the provider read from its cache. Default: `inputPerMillion`; a tenth of it for Anthropic. */
   cacheReadPerMillion?: number;
-  /** Input tokens that the provider wrote to its cache. Default: `inputPerMillion`. */
+  /** Input tokens that the provider wrote to its cache. Default: `inputPerMillion`; 1.25 times it for Anthropic. */
   cacheWritePerMillion?: number;
 }
 

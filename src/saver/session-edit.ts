@@ -87,7 +87,7 @@ function hasChanged(error: unknown): boolean {
 function stale(sessionId: string, parentId: string): PerdureError {
   return new PerdureError(
     'INVALID_ARGUMENT',
-    `parentId: the transcript, the plan or the scratchpad of session ${sessionId} has changed since ${parentId}. Read the latest checkpoint and put again. To continue from the past, fork or rewind`,
+    `parentId: the transcript, the plan or the scratchpadRoot of session ${sessionId} has changed since ${parentId}. Read the latest checkpoint and put again. To continue from the past, fork or rewind`,
     { details: { field: 'parentId' } },
   );
 }

@@ -23,7 +23,7 @@ export function cancel(program: Command, cli: Cli): void {
     .summary('end a session')
     .description(
       'End a session. A mutating call in flight is settled first. With --undo, the session then undoes its effects, ' +
-        'the last one first: the list is shown, and who confirms it approves it. That works for a session that has ended, too.',
+        'the last one first: the list is shown, and confirming it approves it. That works for a session that has ended, too.',
     )
     .argument('<session>', 'id of the session')
     .option('--undo', 'undo the effects of the session')

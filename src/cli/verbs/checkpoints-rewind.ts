@@ -40,7 +40,7 @@ export function rewind(group: Command, cli: Cli): void {
     .option('--context <json>', 'replaces the context; @file reads a file')
     .option('--by <name>', 'who takes it back (default: $USER)')
     .option('--reason <text>', 'why')
-    .option('--undo', 'undo the later effects whose tools can; who confirms the list approves it')
+    .option('--undo', 'undo the later effects whose tools can; confirming the list approves it')
     .option('--yes', 'do not ask for confirmation')
     .option(...ARCHIVE)
     .addHelpText(
