@@ -93,6 +93,8 @@ async function follow(id: string, signal: AbortSignal, change: Change): Promise<
         change((now) => after(now, event));
       }
       if (!isRead) change(await present(id, signal));
+      // The server has closed without `end`. The next request gets the rest.
+      change((now) => ({ ...now, live: false }));
     } catch (error) {
       if (signal.aborted) return;
       const known = asApiError(error);

@@ -64,7 +64,7 @@ export interface HttpApi {
   /** The OpenAPI 3.1 document. */
   readonly document: JsonObject;
   readonly routes: readonly string[];
-  /** Ends open streams. */
+  /** Closes open streams without their `end`: readers connect again. */
   close(): void;
 }
 

@@ -302,8 +302,8 @@ export const inspectionOperations: readonly Operation[] = [
       'the text so far). Recorded, with a `cursor` that is also the id of the event: `message` {id, role, text, blocks}, ' +
       '`call` {call, news}, `approval` {state, …}, `wait` {wait}, `pause` {paused}, `queue` {queue}, `run` {runId, cause}, `transcript` ' +
       '{from}, `spent` {budget}, `notice` {notice}, `closed` {status}, `phase` {phase, view}. Then `end` {}, or `error` ' +
-      'with the body of an error. A reader who reconnects with `Last-Event-ID` gets what came after that event. ' +
-      'Needs no worker.',
+      'with the body of an error. If the body ends with neither, the server has closed: connect again. A reader who ' +
+      'reconnects with `Last-Event-ID` gets what came after that event. Needs no worker.',
     query: {
       since: {
         type: 'string',

@@ -18,7 +18,7 @@ const LINGER_MS = 1_000;
 export interface HttpServer {
   /** `http://host:port`. */
   readonly url: string;
-  /** Accepts nothing new, ends streams, and waits for requests in flight, for ten seconds at most. */
+  /** Accepts nothing new, closes streams, and waits for requests in flight, for ten seconds at most. */
   close(): Promise<void>;
 }
 

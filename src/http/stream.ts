@@ -10,9 +10,9 @@ const OPEN_MS = 1_000;
 
 /**
  * Sends the parts of a stream as events named by their type, with their cursor as id, then `end`, or `error` when the
- * stream fails.
+ * stream fails. A server that closes sends neither, so its readers connect again.
  *
- * @param signal - ends the stream.
+ * @param signal - ends the stream: the reader has gone, or the server closes.
  * @throws what the stream throws instead of its first part, if it throws within a second. The caller turns it into an
  * error response.
  */
@@ -36,20 +36,25 @@ export async function eventStream(
         const line = id === undefined ? '' : `id: ${id}\n`;
         controller.enqueue(encoder.encode(`${line}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
       };
-      const close = (event: string, data: object): void => {
+      const close = (): void => {
         clearInterval(alive);
-        send(event, data);
         controller.close();
+      };
+      const end = (event: string, data: object): void => {
+        send(event, data);
+        close();
       };
       try {
         const result = await next;
-        if (result.done === true || signal.aborted) return close('end', {});
+        if (signal.aborted) return close();
+        if (result.done === true) return end('end', {});
         const { type, ...part } = result.value;
         send(type, part, 'cursor' in part ? part.cursor : undefined);
         next = parts.next();
         next.catch(() => undefined);
       } catch (error) {
-        close('error', errorBody(error));
+        if (signal.aborted) return close();
+        end('error', errorBody(error));
       }
     },
     cancel: async () => {

@@ -40,6 +40,18 @@ test.skipIf(NO_BROWSER)('a session is read as a conversation, and goes on live',
   );
 });
 
+test.skipIf(NO_BROWSER)('a session is followed on when another server takes over', async () => {
+  const id = await started('hello');
+  const { page } = await stage.browse(`/sessions/${id}`);
+  const facts = page.locator('.facts');
+  await facts.getByText('live', { exact: true }).waitFor();
+  await stage.replaceServer();
+  await facts.getByText('live', { exact: true }).waitFor();
+  await stage.session(id).send('order 9');
+  await page.getByText('done: order 9').waitFor();
+  expect(await facts.getByText('live', { exact: true }).count()).toBe(1);
+});
+
 test.skipIf(NO_BROWSER)('a session is paused, continued and cancelled after a confirmation', async () => {
   const id = await started('hello');
   const { page } = await stage.browse(`/sessions/${id}`);

@@ -1,7 +1,10 @@
 /** The console as `perdure serve` serves it, in a browser. */
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { pipeline } from 'node:stream';
 import axe from 'axe-core';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
+import type { Running } from '../../cli/support/perdure.ts';
 import { type CliStage, openStage } from '../../cli/support/stage.ts';
 import { type OpenedPage, openPage } from '../../support/browser.ts';
 
@@ -19,22 +22,43 @@ const PEOPLE = [
   { token: TOKENS.grace, name: 'grace', roles: ['read', 'decide'] },
 ];
 
-/** A stage with a worker and a server of the console. */
+/** A `perdure serve`, and the port on which it listens. */
+interface Served {
+  running: Running;
+  port: number;
+}
+
+/** A stage with a worker and a server of the console behind a proxy. */
 export interface ConsoleStage extends CliStage {
   /** The address of the server. */
   readonly url: string;
   /** Opens a place of the console, such as `/sessions`. */
   browse(place?: string, options?: BrowserContextOptions, token?: string): Promise<OpenedPage>;
+  /** Starts another server behind the same address, and stops the first one, as a rolling restart does. */
+  replaceServer(): Promise<void>;
 }
 
 /** Starts a worker and `perdure serve`; whoever opens it closes it. */
 export async function openConsole(): Promise<ConsoleStage> {
   const stage = await openStage();
   const callers = ['--token', TOKENS.shared, '--tokens', JSON.stringify(PEOPLE)];
-  const server = stage.start(['serve', '--port', '0', '--json', ...callers]);
-  await stage.startWorker();
-  const ready = JSON.parse(await server.line((line) => line)) as { url: string };
-  const { url } = ready;
+  const serve = async (): Promise<Served> => {
+    const running = stage.start(['serve', '--port', '0', '--json', ...callers]);
+    const ready = JSON.parse(await running.line((line) => line)) as { url: string };
+    return { running, port: Number(new URL(ready.url).port) };
+  };
+  const stop = async ({ running }: Served): Promise<void> => {
+    running.child.kill('SIGTERM');
+    await running.ended;
+  };
+  const [first] = await Promise.all([serve(), stage.startWorker()]);
+  let server = first;
+  const proxy = createServer((caller) => {
+    const to = connect(server.port, '127.0.0.1');
+    pipeline(caller, to, caller, () => undefined);
+  });
+  await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   return {
     ...stage,
     url,
@@ -46,9 +70,14 @@ export async function openConsole(): Promise<ConsoleStage> {
       });
       return opened;
     },
+    replaceServer: async () => {
+      const before = server;
+      server = await serve();
+      await stop(before);
+    },
     close: async () => {
-      server.child.kill('SIGTERM');
-      await server.ended;
+      proxy.close();
+      await stop(server);
       await stage.close();
     },
   };
