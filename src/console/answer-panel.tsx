@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InboxItem } from '../contract/inbox.ts';
-import { ANSWERS, answering, capOf, labelOf } from './answers.ts';
+import { ANSWERS, answering, capOf, labelOf, refusal } from './answers.ts';
 import { type ApiError, request } from './api.ts';
 import { ArgumentForm } from './argument-form.tsx';
 import type { Decision } from './decided.tsx';
@@ -14,6 +14,8 @@ import { useYou } from './you.ts';
 
 interface Props {
   item: InboxItem;
+  /** Whether the inbox has the item no more: what was typed can be read, and not sent. */
+  gone: boolean;
   answer: string;
   /** The JSON schema of what the form edits. */
   schema: unknown;
@@ -37,8 +39,10 @@ const STALE: ReadonlySet<string> = new Set([
   'SESSION_CLOSED',
 ]);
 
-export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: Props): JSX.Element | null {
-  const { signature, name } = useYou();
+export function AnswerPanel(props: Props): JSX.Element | null {
+  const { item, gone, answer, schema, onBack, onDone, onStale } = props;
+  const you = useYou();
+  const { signature, name } = you;
   const shown = ANSWERS[answer];
   const question = item.call?.question;
   const isForm = shown?.input === 'args' || (answer === 'respond' && question?.answer !== undefined);
@@ -56,7 +60,8 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
 
   const given = answering(item, answer, { signature, text, args });
   if (shown === undefined || given === null) return null;
-  const isWrong = isForm && args === undefined;
+  const refused = refusal(item, answer, you);
+  const isWrong = gone || refused !== null || (isForm && args === undefined);
   const label = labelOf(item, answer);
   const submit = async (): Promise<void> => {
     if (sent.current || isWrong || form.current?.reportValidity() === false) return;
@@ -71,7 +76,7 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
       setError(known);
       sent.current = false;
       setSending(false);
-      if (STALE.has(known.code)) setTimeout(() => void onStale(), 4_000);
+      if (STALE.has(known.code)) void onStale();
     }
   };
   const does = item.answers.find((each) => each.answer === answer)?.does ?? '';
@@ -138,15 +143,18 @@ export function AnswerPanel({ item, answer, schema, onBack, onDone, onStale }: P
       )}
       <Problem error={error} />
       <div class="answers">
-        <button type="submit" class="primary" disabled={sending || isWrong}>
-          {sending ? 'Sending…' : `Confirm: ${label.toLowerCase()}`}
-        </button>
+        {!gone && (
+          <button type="submit" class="primary" disabled={sending || isWrong}>
+            {sending ? 'Sending…' : `Confirm: ${label.toLowerCase()}`}
+          </button>
+        )}
         <button type="button" onClick={onBack}>
           Back <kbd>Esc</kbd>
         </button>
-        {shown.input !== 'none' && <span class="hint">Ctrl+Enter confirms</span>}
+        {shown.input !== 'none' && !gone && <span class="hint">Ctrl+Enter confirms</span>}
       </div>
-      <CommandLine command={given.command} />
+      {refused !== null && <p class="hint">{refused}</p>}
+      {!gone && <CommandLine command={given.command} />}
     </form>
   );
 }

@@ -1,6 +1,6 @@
 /** One item of the inbox: what it is about, and the answers. */
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { InboxItem } from '../contract/inbox.ts';
 import type { CallDetail } from '../contract/views.ts';
 import { SHOWN_DIGITS } from '../session/commands.ts';
@@ -23,6 +23,8 @@ const EFFECTS: Readonly<Record<string, string>> = {
 
 interface Props {
   item: InboxItem;
+  /** Whether the inbox has the item no more. */
+  gone: boolean;
   /** The answer that is being given. */
   answer: string | null;
   onAnswer: (answer: string | null) => void;
@@ -31,17 +33,23 @@ interface Props {
   onStale: () => Promise<void>;
 }
 
-export function Detail({ item, answer, onAnswer, onDone, onStale }: Props): JSX.Element {
+export function Detail({ item, gone, answer, onAnswer, onDone, onStale }: Props): JSX.Element {
   const { sessionId, call, reason, since, until, agent, tenant } = item;
   const path = call === null ? null : sessionPath(sessionId, `/calls/${encodeURIComponent(call.callId)}`);
   const read = useRead<CallDetail>(path);
+  const { again } = read;
   const you = useYou();
   const shown = item.answers.filter((each) => canGive(item, each.answer));
   const refusals = new Set(shown.flatMap((each) => refusal(item, each.answer, you) ?? []));
 
+  // Says who has answered.
   useEffect(() => {
+    if (gone) void again();
+  }, [gone, again]);
+  // Before the next event: a key must not answer an item that was shown a moment ago.
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
-      if (answer !== null || isTyping(event)) return;
+      if (gone || answer !== null || isTyping(event)) return;
       const meant = shown.find(
         (each) => ANSWERS[each.answer]?.key === event.key && refusal(item, each.answer, you) === null,
       );
@@ -111,9 +119,16 @@ export function Detail({ item, answer, onAnswer, onDone, onStale }: Props): JSX.
           </Fact>
         )}
       </dl>
-      {read.value !== null && read.value.call.dispatches.length > 0 && <CallLife call={read.value.call} />}
+      {read.value !== null && (gone || read.value.call.dispatches.length > 0) && (
+        <CallLife call={read.value.call} />
+      )}
       <Problem error={read.error} />
-      {answer === null ? (
+      {gone && (
+        <p class="attention" role="status">
+          This waits no longer: it was answered, has expired or has changed. The list shows what waits now.
+        </p>
+      )}
+      {answer === null && !gone && (
         <>
           <div class="answers">
             {shown.map((each) => (
@@ -145,10 +160,12 @@ export function Detail({ item, answer, onAnswer, onDone, onStale }: Props): JSX.
             ))}
           </dl>
         </>
-      ) : (
+      )}
+      {answer !== null && (
         <AnswerPanel
           key={answer}
           item={item}
+          gone={gone}
           answer={answer}
           schema={answer === 'edit' ? read.value?.tool?.inputSchema : call?.question?.answer}
           onBack={() => onAnswer(null)}

@@ -1,6 +1,6 @@
 /** Everything that waits for a person: the list, and the chosen item beside it. */
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Inbox as InboxAnswer, InboxItem } from '../contract/inbox.ts';
 import { Decided, type Decision } from './decided.tsx';
 import { Detail } from './detail.tsx';
@@ -27,42 +27,56 @@ interface Props {
   onCount: (count: number) => void;
 }
 
+/** What the detail shows. It stays when the list has the item no more, so that nobody answers another one by mistake. */
+interface Chosen {
+  item: InboxItem;
+  /** The answer that is being given. */
+  answer: string | null;
+}
+
 export function Inbox({ search, onCount }: Props): JSX.Element {
   const session = new URLSearchParams(search).get('session');
   const { value, error, again } = useRead<InboxAnswer>('/inbox', EVERY_MS);
   const [done, setDone] = useState<readonly Decision[]>([]);
-  const [chosen, setChosen] = useState<string | null>(null);
-  const [answer, setAnswer] = useState<string | null>(null);
+  const [chosen, setChosen] = useState<Chosen | null>(null);
   // On a phone, only the list or an item is visible.
   const [opened, setOpened] = useState(session !== null);
   const list = useRef<HTMLUListElement>(null);
 
   const decided = new Set(done.map(({ key }) => key));
   const items = (value?.items ?? []).filter((item) => !decided.has(keyOf(item)));
-  const index = Math.max(
-    0,
-    items.findIndex((item) => (chosen === null ? item.sessionId === session : keyOf(item) === chosen)),
-  );
-  const item = items[index];
+  const first = items.find(({ sessionId }) => session === null || sessionId === session);
+  const { item, answer } = chosen ?? { item: first, answer: null };
+  const index = item === undefined ? -1 : items.findIndex((each) => keyOf(each) === keyOf(item));
+  const present = useRef({ items, index, item });
+  present.current = { items, index, item };
 
   useEffect(() => onCount(items.length), [items.length, onCount]);
+  // What is shown without a choice stays, too, when something more urgent comes.
+  useLayoutEffect(() => {
+    if (chosen === null && first !== undefined) setChosen({ item: first, answer: null });
+  }, [chosen, first]);
 
   const choose = (at: number): void => {
     const next = items[at];
     if (next === undefined) return;
-    setChosen(keyOf(next));
-    setAnswer(null);
+    setChosen({ item: next, answer: null });
     list.current?.children[at]?.scrollIntoView({ block: 'nearest' });
   };
 
-  useEffect(() => {
+  const give = (answer: string | null): void => {
+    if (item !== undefined) setChosen({ item, answer });
+  };
+
+  // Before the next event: a key right after a click is meant for what the click has shown.
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       if (event.key === 'Escape') {
         if (answer === null) setOpened(false);
-        setAnswer(null);
+        else give(null);
         return;
       }
-      if (isTyping(event)) return;
+      if (answer !== null || isTyping(event)) return;
       if (event.key === 'j') choose(Math.min(index + 1, items.length - 1));
       else if (event.key === 'k') choose(Math.max(index - 1, 0));
       else return;
@@ -73,12 +87,14 @@ export function Inbox({ search, onCount }: Props): JSX.Element {
   });
 
   const finish = (decision: Decision): void => {
-    const next = items[index + 1] ?? items[index - 1];
-    setDone([decision, ...done].slice(0, 20));
-    setChosen(next === undefined ? null : keyOf(next));
-    setAnswer(null);
-    setOpened(false);
+    setDone((before) => [decision, ...before].slice(0, 20));
     void again();
+    // The person may have gone on to another item before this answer was recorded.
+    const { items, index, item } = present.current;
+    if (item === undefined || keyOf(item) !== decision.key) return;
+    const next = items[index + 1] ?? items[index - 1];
+    setChosen(next === undefined ? null : { item: next, answer: null });
+    setOpened(false);
   };
 
   if (value === null)
@@ -129,20 +145,21 @@ export function Inbox({ search, onCount }: Props): JSX.Element {
         )}
       </section>
       <section class="detail" aria-label="The chosen item">
-        {item !== undefined && (
-          <>
-            <button type="button" class="plain back" onClick={() => setOpened(false)}>
-              ← All
-            </button>
-            <Detail
-              key={keyOf(item)}
-              item={item}
-              answer={answer}
-              onAnswer={setAnswer}
-              onDone={finish}
-              onStale={again}
-            />
-          </>
+        <button type="button" class="plain back" onClick={() => setOpened(false)}>
+          ← All
+        </button>
+        {item === undefined ? (
+          session !== null && <p class="hint">Nothing of {visible(session)} waits for a person.</p>
+        ) : (
+          <Detail
+            key={keyOf(item)}
+            item={items[index] ?? item}
+            gone={index === -1}
+            answer={answer}
+            onAnswer={give}
+            onDone={finish}
+            onStale={again}
+          />
         )}
       </section>
     </main>

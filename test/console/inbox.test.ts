@@ -109,9 +109,46 @@ test.skipIf(NO_BROWSER)('when somebody else was first, the page says who', async
   await decide(stage.session(id), 'call_1_0', { decision: 'reject' } satisfies Decision, { by: 'grace' });
   await page.getByRole('button', { name: 'Confirm: approve' }).click();
   await page.getByRole('alert').getByText('reject by grace').waitFor();
+  await page.getByText('This waits no longer').waitFor();
+  expect(await page.getByRole('button', { name: 'Confirm' }).count()).toBe(0);
+  await page.getByRole('alert').getByText('reject by grace').waitFor();
   // The browser reports the refused request, and nothing else.
   expect(errors.splice(0)).toEqual([expect.stringContaining('409')]);
 });
+
+test.skipIf(NO_BROWSER)('an answer stays with its item when something more urgent comes', async () => {
+  const [calm, urgent] = [await waiting('refund ch_5:9000'), stage.id('urgent')];
+  const { page } = await stage.browse('', { only: [calm, urgent] });
+  await page.getByRole('heading', { name: 'refund' }).waitFor();
+  await page.keyboard.press('a');
+  await page.getByRole('form', { name: 'Approve' }).waitFor();
+  await stage.begin(urgent, 'desk', 'release p_1');
+  await page.locator('li:first-child > .row', { hasText: urgent }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.locator('.decided', { hasText: calm }).getByText('returned: {').waitFor();
+  expect((await stage.session(urgent).state()).phase).toBe('approval');
+});
+
+test.skipIf(NO_BROWSER)(
+  'an item that somebody else has decided is not answered, nor another one in its place',
+  async () => {
+    const [id, other] = [await waiting('refund ch_6:9000'), await waiting('refund ch_7:9000')];
+    const { page } = await stage.browse('', { only: [id, other] });
+    await page.locator('.row', { hasText: id }).click();
+    await page.keyboard.press('r');
+    await page.locator('form.panel textarea').fill('too much');
+    await decide(stage.session(id), 'call_1_0', { decision: 'approve' }, { by: 'grace' });
+    await page.getByText('This waits no longer').waitFor();
+    await page.getByText('approved by grace').waitFor();
+    expect(await page.locator('form.panel textarea').inputValue()).toBe('too much');
+    await page.keyboard.press('Control+Enter');
+    expect(await page.getByRole('button', { name: 'Confirm' }).count()).toBe(0);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('j');
+    await page.locator('.row[aria-current]', { hasText: other }).waitFor();
+    expect((await stage.session(other).state()).phase).toBe('approval');
+  },
+);
 
 test.skipIf(NO_BROWSER)(
   'hostile arguments are text, and marks that change the direction are seen',

@@ -46,6 +46,13 @@ export const desk: DefinedAgent = defineAgent({
       approval: { people: 2, byAnother: true },
       execute: ({ invoice }) => ({ paid: invoice }),
     }),
+    release: defineTool({
+      description: 'Release a payment that expires',
+      inputSchema: z.object({ payment: z.string() }),
+      needsApproval: true,
+      approval: { expires: '1h' },
+      execute: ({ payment }) => ({ released: payment }),
+    }),
     sleep_until: sleepUntil(),
     ask_person: askPerson({ otherwise: 'any' }),
     ask_trip: askPerson({ answer: z.object({ seat: z.enum(['window', 'aisle']), nights: z.int() }) }),

@@ -112,6 +112,8 @@ const script: Script = ({ lastUserText, stepInTurn }) => {
       return { toolCalls: [{ name: 'later', args: { task: words.join(' ') } }] };
     case 'pay':
       return { toolCalls: [{ name: 'pay', args: { invoice: words[0] } }] };
+    case 'release':
+      return { toolCalls: [{ name: 'release', args: { payment: words[0] } }] };
     case 'ask':
       return {
         toolCalls: [

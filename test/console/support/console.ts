@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream';
 import axe from 'axe-core';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
+import type { Inbox } from '../../../src/contract/inbox.ts';
 import type { Running } from '../../cli/support/perdure.ts';
 import { type CliStage, openStage } from '../../cli/support/stage.ts';
 import { type OpenedPage, openPage } from '../../support/browser.ts';
@@ -28,12 +29,17 @@ interface Served {
   port: number;
 }
 
+interface BrowseOptions extends BrowserContextOptions {
+  /** Sessions whose items the inbox has: other tests have theirs on the same server. Default: all. */
+  only?: readonly string[];
+}
+
 /** A stage with a worker and a server of the console behind a proxy. */
 export interface ConsoleStage extends CliStage {
   /** The address of the server. */
   readonly url: string;
   /** Opens a place of the console, such as `/sessions`. */
-  browse(place?: string, options?: BrowserContextOptions, token?: string): Promise<OpenedPage>;
+  browse(place?: string, options?: BrowseOptions, token?: string): Promise<OpenedPage>;
   /** Starts another server behind the same address, and stops the first one, as a rolling restart does. */
   replaceServer(): Promise<void>;
 }
@@ -62,8 +68,9 @@ export async function openConsole(): Promise<ConsoleStage> {
   return {
     ...stage,
     url,
-    browse: async (place = '', options = {}, given = TOKENS.shared) => {
+    browse: async (place = '', { only, ...options } = {}, given = TOKENS.shared) => {
       const opened = await openPage(options);
+      if (only !== undefined) await showOnly(opened.page, only);
       await opened.page.goto(`${url}/console${place}#token=${given}`);
       onTestFinished(() => {
         if (opened.errors.length > 0) throw new Error(`the page had errors:\n${opened.errors.join('\n')}`);
@@ -81,6 +88,15 @@ export async function openConsole(): Promise<ConsoleStage> {
       await stage.close();
     },
   };
+}
+
+async function showOnly(page: Page, sessions: readonly string[]): Promise<void> {
+  await page.route('**/inbox', async (route) => {
+    const response = await route.fetch();
+    const inbox = (await response.json()) as Inbox;
+    const items = inbox.items.filter(({ sessionId }) => sessions.includes(sessionId));
+    await route.fulfill({ response, json: { ...inbox, items } });
+  });
 }
 
 /** The violations of WCAG AA that axe finds on a page, with their places. */
