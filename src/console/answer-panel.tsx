@@ -1,6 +1,6 @@
 /** The step before an answer is sent: its fields, what it would do, and its command. */
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { InboxItem } from '../contract/inbox.ts';
 import { ANSWERS, answering, capOf, labelOf, refusal } from './answers.ts';
 import { type ApiError, request } from './api.ts';
@@ -17,8 +17,10 @@ interface Props {
   /** Whether the inbox has the item no more: what was typed can be read, and not sent. */
   gone: boolean;
   answer: string;
-  /** The JSON schema of what the form edits. */
+  /** The JSON schema of what the form edits. `undefined` when nobody knows it: the panel then shows JSON. */
   schema: unknown;
+  /** Whether the schema is still being read: nothing can be sent before the person sees what is sent. */
+  reading: boolean;
   onBack: () => void;
   onDone: (decision: Decision) => void;
   onStale: () => Promise<void>;
@@ -40,7 +42,7 @@ const STALE: ReadonlySet<string> = new Set([
 ]);
 
 export function AnswerPanel(props: Props): JSX.Element | null {
-  const { item, gone, answer, schema, onBack, onDone, onStale } = props;
+  const { item, gone, answer, schema, reading, onBack, onDone, onStale } = props;
   const you = useYou();
   const { signature, name } = you;
   const shown = ANSWERS[answer];
@@ -54,14 +56,18 @@ export function AnswerPanel(props: Props): JSX.Element | null {
   const sent = useRef(false);
   const form = useRef<HTMLFormElement>(null);
 
-  useEffect(() => {
-    form.current?.querySelector<HTMLElement>('input, textarea, select, [type=submit]')?.focus();
-  }, []);
+  useLayoutEffect(() => form.current?.focus(), []);
+  useLayoutEffect(() => {
+    const panel = form.current;
+    // The person may be elsewhere by the time the fields are there.
+    if (reading || panel?.contains(document.activeElement) !== true) return;
+    panel.querySelector<HTMLElement>('input, textarea, select, [type=submit]')?.focus();
+  }, [reading]);
 
   const given = answering(item, answer, { signature, text, args });
   if (shown === undefined || given === null) return null;
   const refused = refusal(item, answer, you);
-  const isWrong = gone || refused !== null || (isForm && args === undefined);
+  const isWrong = gone || reading || refused !== null || (isForm && args === undefined);
   const label = labelOf(item, answer);
   const submit = async (): Promise<void> => {
     if (sent.current || isWrong || form.current?.reportValidity() === false) return;
@@ -85,6 +91,7 @@ export function AnswerPanel(props: Props): JSX.Element | null {
       ref={form}
       class="panel"
       aria-label={label}
+      tabIndex={-1}
       onSubmit={(event) => {
         event.preventDefault();
         void submit();
@@ -98,7 +105,12 @@ export function AnswerPanel(props: Props): JSX.Element | null {
       <p>
         <strong>{label}.</strong> {does}
       </p>
-      {isForm && schema !== undefined && (
+      {reading && (
+        <p class="hint" role="status">
+          Reading…
+        </p>
+      )}
+      {isForm && !reading && (
         <ArgumentForm schema={schema} args={answer === 'edit' ? item.call?.args : {}} onChange={setArgs} />
       )}
       {answer === 'respond' && question?.options !== undefined && !isForm && (

@@ -43,7 +43,12 @@ export function ArgumentForm({ schema, args, onChange }: Props): JSX.Element {
       <label class="field">
         <span>
           As JSON
-          {fields === null && <small> No form can be made of its schema.</small>}
+          {fields === null && (
+            <small>
+              {' '}
+              {schema === undefined ? 'Its schema is not known.' : 'No form can be made of its schema.'}
+            </small>
+          )}
         </span>
         <textarea
           rows={Math.min(16, json.split('\n').length + 1)}

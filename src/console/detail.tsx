@@ -168,6 +168,7 @@ export function Detail({ item, gone, answer, onAnswer, onDone, onStale }: Props)
           gone={gone}
           answer={answer}
           schema={answer === 'edit' ? read.value?.tool?.inputSchema : call?.question?.answer}
+          reading={answer === 'edit' && read.value === null && read.error === null}
           onBack={() => onAnswer(null)}
           onDone={onDone}
           onStale={onStale}

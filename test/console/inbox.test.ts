@@ -1,10 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CallDetail } from '../../src/contract/views.ts';
 import type { Decision } from '../../src/index.ts';
 import { NO_BROWSER } from '../support/browser.ts';
 import { decide } from '../support/decide.ts';
 import { untilPhase } from '../support/stage.ts';
-import { type ConsoleStage, openConsole, TOKENS, violations } from './support/console.ts';
+import { type ConsoleStage, hold, openConsole, TOKENS, violations } from './support/console.ts';
 
 let stage: ConsoleStage;
 beforeAll(async () => {
@@ -149,6 +150,44 @@ test.skipIf(NO_BROWSER)(
     expect((await stage.session(other).state()).phase).toBe('approval');
   },
 );
+
+test.skipIf(NO_BROWSER)('an edit is not sent before the person sees the arguments', async () => {
+  const id = await waiting('refund ch_8:9000');
+  const { page } = await stage.browse('/sessions');
+  const reading = await hold(page, '**/calls/call_1_0');
+  await page.goto(`${stage.url}/console?session=${id}`);
+  await page.getByRole('heading', { name: 'refund' }).waitFor();
+  await page.keyboard.press('e');
+  const panel = page.getByRole('form', { name: 'Edit' });
+  await panel.getByText('Reading…').waitFor();
+  expect(await page.getByRole('button', { name: 'Confirm: edit' }).isDisabled()).toBe(true);
+  // What one types early goes nowhere, and moves to no other item.
+  for (const key of ['j', 'a', 'Enter', 'Control+Enter']) await page.keyboard.press(key);
+  reading.release();
+  await panel.getByLabel('chargeId').and(page.locator(':focus')).waitFor();
+  await panel.getByLabel('cents').fill('50');
+  await page.keyboard.press('Enter');
+  await page.getByText('"refunded": 50').waitFor();
+  expect(await callOf(id)).toMatchObject({ args: { chargeId: 'ch_8', cents: 50 } });
+});
+
+test.skipIf(NO_BROWSER)('arguments whose schema nobody knows are edited as JSON', async () => {
+  const id = await waiting('refund ch_10:9000');
+  const { page } = await stage.browse('/sessions');
+  await page.route('**/calls/call_1_0', async (route) => {
+    const response = await route.fetch();
+    const detail = (await response.json()) as CallDetail;
+    await route.fulfill({ response, json: { ...detail, tool: null } });
+  });
+  await page.goto(`${stage.url}/console?session=${id}`);
+  await page.getByRole('heading', { name: 'refund' }).waitFor();
+  await page.keyboard.press('e');
+  await page.getByText('Its schema is not known.').waitFor();
+  await page.getByLabel('As JSON').and(page.locator(':focus')).fill('{"chargeId":"ch_10","cents":60}');
+  await page.keyboard.press('Control+Enter');
+  await page.getByText('"refunded": 60').waitFor();
+  expect(await callOf(id)).toMatchObject({ args: { chargeId: 'ch_10', cents: 60 } });
+});
 
 test.skipIf(NO_BROWSER)(
   'hostile arguments are text, and marks that change the direction are seen',

@@ -99,6 +99,21 @@ async function showOnly(page: Page, sessions: readonly string[]): Promise<void> 
   });
 }
 
+/** Holds requests back until they are released, and counts them. */
+export async function hold(page: Page, path: string): Promise<{ release: () => void; count: () => number }> {
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let count = 0;
+  await page.route(path, async (route) => {
+    count += 1;
+    await released;
+    await route.continue();
+  });
+  return { release, count: () => count };
+}
+
 /** The violations of WCAG AA that axe finds on a page, with their places. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
