@@ -44,11 +44,22 @@ export class InboxReader {
       return known;
     };
     const known: Known = new Map();
-    await inChunks(sessions, async (session) => {
+    const readItems = async (session: SessionSummary): Promise<void> => {
       known.set(session.id, await this.#itemsOf(session, polled));
-    });
+    };
+    await inChunks(sessions, readItems);
+    const all = sessions.flatMap((session) =>
+      (known.get(session.id)?.items ?? []).map((item) => ({ session, item })),
+    );
+    const effects = new Map<string, SessionSummary>();
+    for (const { session, item } of all) {
+      const id = effectOf(item);
+      // A filter may have left it out: effects are of no tenant.
+      if (id !== null && !known.has(id)) effects.set(id, { ...session, id });
+    }
+    await inChunks([...effects.values()], readItems);
     this.#known = known;
-    const items = sessions.flatMap(({ id }) => known.get(id)?.items ?? []);
+    const items = all.flatMap(({ item }) => asAsked(item, known) ?? []);
     return { items: unique(items).toSorted(firstDue), waiting, read: sessions.length };
   }
 
@@ -127,16 +138,36 @@ function unreadable({ id, agent, tenant, startedAt }: SessionSummary, reason: st
   return { sessionId: id, agent, tenant, kind: 'unreadable', reason, ...none, answers };
 }
 
+/** The session of the global effect that a call waits for, or `null`. */
+function effectOf({ sessionId, call }: InboxItem): string | null {
+  return call === null || call.next.sessionId === sessionId ? null : call.next.sessionId;
+}
+
+/**
+ * The item with what is asked now, or `null` when nobody is asked. A call learns when its effect first needs a person, and
+ * when it has an outcome. Only the effect's own session knows what happens in between.
+ */
+function asAsked(item: InboxItem, known: Known): InboxItem | null {
+  const effect = known.get(effectOf(item) ?? '');
+  const { call } = item;
+  if (effect === undefined || call === null) return item;
+  const [asks] = effect.items;
+  if (asks === undefined) return null;
+  if (asks.call === null) return item;
+  const { kind, reason, answers } = asks;
+  return { ...item, kind, reason, answers, call: { ...call, next: asks.call.next } };
+}
+
 /** Keeps one item of those that ask for the same answer, such as a global effect and the calls that wait for it. */
 function unique(items: readonly InboxItem[]): InboxItem[] {
-  const effectOf = ({ call, wait }: InboxItem): string | null => {
+  const asksFor = ({ call, wait }: InboxItem): string | null => {
     if (wait?.next.action === 'pool') return `pool ${wait.next.pool}`;
     if (call?.next.action === 'resolve') return `${call.next.sessionId} ${call.next.callId}`;
     return call?.next.action === 'resume' ? `${call.next.sessionId} ${call.next.call?.callId}` : null;
   };
   const waiting = items.filter((item) => item.call?.next.sessionId !== item.sessionId);
-  const shown = new Map([...items, ...waiting].map((item) => [effectOf(item), item]));
-  return items.filter((item) => effectOf(item) === null || shown.get(effectOf(item)) === item);
+  const shown = new Map([...items, ...waiting].map((item) => [asksFor(item), item]));
+  return items.filter((item) => asksFor(item) === null || shown.get(asksFor(item)) === item);
 }
 
 /** Sorts by what expires first, then by what has waited longest. */

@@ -1,6 +1,8 @@
 /** A call of scope `global` waits as state: no worker's slot is held, whoever ends whatever on the way. */
+import { EventEmitter, once } from 'node:events';
 import { expect, test } from 'vitest';
-import { NotAttemptedError } from '../../src/index.ts';
+import { type NextStep, NotAttemptedError } from '../../src/index.ts';
+import { resolve } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { herald } from '../support/herald.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -64,6 +66,41 @@ test('a global effect that certainly failed ends at once, and the next call exec
   });
   expect(tries).toBe(4);
   await expectFoldEqualsLive(stage.client, first);
+});
+
+test('the inbox asks about the dispatch of a global effect that is in question now', async () => {
+  const stage = await openHeralds();
+  const gate = new EventEmitter();
+  const opened = once(gate, 'open');
+  let dispatches = 0;
+  const agent = herald(
+    stage,
+    async () => {
+      dispatches += 1;
+      if (dispatches === 2) await opened;
+      throw new Error('the connection was lost');
+    },
+    { settle: '100ms' },
+  );
+  await stage.startWorker([agent]);
+  const tenant = stage.id('tenant');
+  const start = { id: stage.id(), message: stage.taskQueue, context: { tenant } };
+  const session = await stage.sessions.start('herald', start);
+  const asked = async (): Promise<NextStep[]> => {
+    const { items } = await stage.sessions.inbox({ tenant });
+    return items.flatMap(({ call }) => call?.next ?? []);
+  };
+  const dispatch = (dispatchNo: number) => [expect.objectContaining({ action: 'resolve', dispatchNo })];
+  await expect.poll(asked).toEqual(dispatch(1));
+
+  const [pending] = await session.approvals();
+  const effect = stage.sessions.get(pending?.next.sessionId ?? '');
+  await resolve(effect, 'call_0_0', { outcome: 'absent' }, { by: 'ada' });
+  // While it runs again nobody is asked.
+  await expect.poll(asked).toEqual([]);
+  gate.emit('open');
+  await expect.poll(asked).toEqual(dispatch(2));
+  await effect.cancel();
 });
 
 test('a session shows where its global effect waits for a person, and goes on when that is resolved', async () => {
