@@ -15,7 +15,7 @@ const ALL = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
 const FAST = tests(
   'test/activities/**',
   'test/archive/deltas',
-  'test/console/{browser,form}',
+  'test/console/{browser,form,item-key}',
   'test/bench/{actions,docs,options,results,stats,usage}',
   'test/chat/writer',
   'test/cli/follow',

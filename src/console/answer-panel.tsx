@@ -7,7 +7,7 @@ import { type ApiError, request } from './api.ts';
 import { ArgumentForm } from './argument-form.tsx';
 import type { Decision } from './decided.tsx';
 import { asApiError } from './hooks.ts';
-import { keyOf } from './keys.ts';
+import { keyOf } from './item-key.ts';
 import { CommandLine, Problem } from './parts.tsx';
 import { visible } from './text.ts';
 import { useYou } from './you.ts';

@@ -5,11 +5,14 @@ import type { Inbox as InboxAnswer, InboxItem } from '../contract/inbox.ts';
 import { Decided, type Decision } from './decided.tsx';
 import { Detail } from './detail.tsx';
 import { useRead } from './hooks.ts';
-import { isTyping, keyOf } from './keys.ts';
+import { keyOf } from './item-key.ts';
+import { isTyping } from './keys.ts';
 import { CommandLine, Empty, Problem, Time } from './parts.tsx';
 import { readable, visible } from './text.ts';
 
 const EVERY_MS = 5_000;
+/** What was decided stays out of the list for this time: a session goes on, and is listed as it is, a moment later. */
+const HIDDEN_MS = 10_000;
 
 const KINDS: Readonly<Record<InboxItem['kind'], string>> = {
   approval: 'approval',
@@ -43,8 +46,9 @@ export function Inbox({ search, onCount }: Props): JSX.Element {
   const [opened, setOpened] = useState(session !== null);
   const list = useRef<HTMLUListElement>(null);
 
-  const decided = new Set(done.map(({ key }) => key));
-  const items = (value?.items ?? []).filter((item) => !decided.has(keyOf(item)));
+  const settling = done.filter(({ at }) => Date.now() - Date.parse(at) < HIDDEN_MS);
+  const hidden = new Set(settling.map(({ key }) => key));
+  const items = (value?.items ?? []).filter((item) => !hidden.has(keyOf(item)));
   const first = items.find(({ sessionId }) => session === null || sessionId === session);
   const { item, answer } = chosen ?? { item: first, answer: null };
   const index = item === undefined ? -1 : items.findIndex((each) => keyOf(each) === keyOf(item));
@@ -138,7 +142,7 @@ export function Inbox({ search, onCount }: Props): JSX.Element {
             <h2>Decided</h2>
             <ul class="decided">
               {done.map((decision) => (
-                <Decided key={decision.key} decision={decision} />
+                <Decided key={decision.key + decision.at} decision={decision} />
               ))}
             </ul>
           </>

@@ -189,6 +189,33 @@ test.skipIf(NO_BROWSER)('arguments whose schema nobody knows are edited as JSON'
   expect(await callOf(id)).toMatchObject({ args: { chargeId: 'ch_10', cents: 60 } });
 });
 
+test.skipIf(NO_BROWSER)('a global effect that is lost again is listed again', async () => {
+  const id = stage.id('global');
+  await stage.begin(id, 'desk', `announce ${id}`);
+  await untilPhase(stage.session(id), 'unknown_effect');
+  const { page } = await stage.browse('', { only: [id] });
+  await page.getByText('Records that dispatch 1 happened').waitFor();
+  await page.keyboard.press('n');
+  await page.getByRole('button', { name: 'Confirm: it did not happen' }).click();
+  await page.locator('.decided', { hasText: id }).waitFor();
+  await page.locator('.row', { hasText: id }).waitFor();
+  await page.getByText('Records that dispatch 2 happened').waitFor();
+  expect(await page.title()).toContain('(1)');
+});
+
+test.skipIf(NO_BROWSER)('a call that waits again after a rewind is listed again', async () => {
+  const id = await waiting('refund ch_11:9000');
+  const past = await stage.saver.get(id);
+  const { page } = await stage.browse('', { only: [id] });
+  await page.getByRole('heading', { name: 'refund' }).waitFor();
+  await page.keyboard.press('r');
+  await page.keyboard.press('Control+Enter');
+  await page.locator('.decided', { hasText: id }).getByText('did not run').waitFor();
+  await stage.json('checkpoints', 'rewind', id, past?.id ?? '', '--reason', 'look again', '--yes');
+  await page.locator('.row', { hasText: id }).waitFor();
+  expect(await page.title()).toContain('(1)');
+});
+
 test.skipIf(NO_BROWSER)(
   'hostile arguments are text, and marks that change the direction are seen',
   async () => {

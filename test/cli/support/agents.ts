@@ -53,6 +53,15 @@ export const desk: DefinedAgent = defineAgent({
       approval: { expires: '1h' },
       execute: ({ payment }) => ({ released: payment }),
     }),
+    announce: defineTool({
+      description: 'Announce a text once, for all sessions',
+      inputSchema: z.object({ text: z.string() }),
+      idempotency: { scope: 'global', ttl: '1h' },
+      settle: '1ms',
+      execute: () => {
+        throw new Error('the connection was lost');
+      },
+    }),
     sleep_until: sleepUntil(),
     ask_person: askPerson({ otherwise: 'any' }),
     ask_trip: askPerson({ answer: z.object({ seat: z.enum(['window', 'aisle']), nights: z.int() }) }),

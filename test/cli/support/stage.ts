@@ -114,6 +114,8 @@ const script: Script = ({ lastUserText, stepInTurn }) => {
       return { toolCalls: [{ name: 'pay', args: { invoice: words[0] } }] };
     case 'release':
       return { toolCalls: [{ name: 'release', args: { payment: words[0] } }] };
+    case 'announce':
+      return { toolCalls: [{ name: 'announce', args: { text: words.join(' ') } }] };
     case 'ask':
       return {
         toolCalls: [
