@@ -7,6 +7,7 @@ import { Detail } from './detail.tsx';
 import { useRead } from './hooks.ts';
 import { keyOf } from './item-key.ts';
 import { isTyping } from './keys.ts';
+import { useOutcomes } from './outcomes.ts';
 import { CommandLine, Empty, Problem, Time } from './parts.tsx';
 import { readable, visible } from './text.ts';
 
@@ -41,6 +42,7 @@ export function Inbox({ search, onCount }: Props): JSX.Element {
   const session = new URLSearchParams(search).get('session');
   const { value, error, again } = useRead<InboxAnswer>('/inbox', EVERY_MS);
   const [done, setDone] = useState<readonly Decision[]>([]);
+  const outcomes = useOutcomes(done);
   const [chosen, setChosen] = useState<Chosen | null>(null);
   // On a phone, only the list or an item is visible.
   const [opened, setOpened] = useState(session !== null);
@@ -142,7 +144,11 @@ export function Inbox({ search, onCount }: Props): JSX.Element {
             <h2>Decided</h2>
             <ul class="decided">
               {done.map((decision) => (
-                <Decided key={decision.key + decision.at} decision={decision} />
+                <Decided
+                  key={decision.key + decision.at}
+                  decision={decision}
+                  next={outcomes.get(decision)?.words ?? 'recorded'}
+                />
               ))}
             </ul>
           </>

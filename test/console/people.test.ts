@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NO_BROWSER } from '../support/browser.ts';
+import { decide } from '../support/decide.ts';
 import { untilPhase } from '../support/stage.ts';
 import { type ConsoleStage, openConsole, TOKENS, violations } from './support/console.ts';
 
@@ -59,6 +60,25 @@ test.skipIf(NO_BROWSER)('of two approvals the page says who gave one, and who is
   await life.getByText('approved by hedy').waitFor();
   await life.getByText('approved by grace').waitFor();
   expect((await callOf(id))?.approvers?.given.map(({ by }) => by)).toEqual(['hedy', 'grace']);
+});
+
+test.skipIf(NO_BROWSER)('many decisions whose calls go on leave the page usable', async () => {
+  // More than a browser opens connections to a server.
+  const ids = await Promise.all(Array.from({ length: 8 }, (_, n) => waiting('desk', `pay inv_many_${n}`)));
+  const { page } = await stage.browse('', {}, TOKENS.hedy);
+  for (const id of ids) {
+    await page.locator('.row', { hasText: id }).click();
+    await page.keyboard.press('a');
+    await page.getByRole('button', { name: 'Confirm: approve' }).click();
+    await page.locator('.decided li', { hasText: id }).getByText('1 of 2 have approved').waitFor();
+  }
+  await page.waitForResponse('**/inbox');
+  // The oldest is still followed.
+  const [first = ''] = ids;
+  const rejection = { decision: 'reject' } as const;
+  await decide(stage.session(first), 'call_1_0', rejection, { by: 'grace', verified: true });
+  await page.locator('.decided li', { hasText: first }).getByText('did not run').waitFor();
+  expect(await page.locator('.decided li').count()).toBe(ids.length);
 });
 
 test.skipIf(NO_BROWSER)('a question is answered with one of its options', async () => {
