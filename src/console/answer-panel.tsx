@@ -2,8 +2,9 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { InboxItem } from '../contract/inbox.ts';
+import { useAct } from './acting.ts';
 import { ANSWERS, answering, capOf, labelOf, refusal } from './answers.ts';
-import { type ApiError, request } from './api.ts';
+import { request } from './api.ts';
 import { ArgumentForm } from './argument-form.tsx';
 import type { Decision } from './decided.tsx';
 import { asApiError } from './hooks.ts';
@@ -51,9 +52,7 @@ export function AnswerPanel(props: Props): JSX.Element | null {
   const cap = capOf(item);
   const [text, setText] = useState(cap === null ? '' : String(twoDigits(cap.atLeast * 2)));
   const [args, setArgs] = useState<unknown>(answer === 'edit' ? item.call?.args : {});
-  const [error, setError] = useState<ApiError | null>(null);
-  const [sending, setSending] = useState(false);
-  const sent = useRef(false);
+  const { act, busy, error } = useAct();
   const form = useRef<HTMLFormElement>(null);
 
   useLayoutEffect(() => form.current?.focus(), []);
@@ -70,20 +69,16 @@ export function AnswerPanel(props: Props): JSX.Element | null {
   const isWrong = gone || reading || refused !== null || (isForm && args === undefined);
   const label = labelOf(item, answer);
   const submit = async (): Promise<void> => {
-    if (sent.current || isWrong || form.current?.reportValidity() === false) return;
-    sent.current = true;
-    setSending(true);
-    setError(null);
-    try {
-      await request(given.method, given.path, given.body);
+    if (isWrong || form.current?.reportValidity() === false) return;
+    await act(async () => {
+      try {
+        await request(given.method, given.path, given.body);
+      } catch (error) {
+        if (STALE.has(asApiError(error).code)) void onStale();
+        throw error;
+      }
       onDone({ key: keyOf(item), item, answer, by: name, at: new Date().toISOString() });
-    } catch (failure) {
-      const known = asApiError(failure);
-      setError(known);
-      sent.current = false;
-      setSending(false);
-      if (STALE.has(known.code)) void onStale();
-    }
+    });
   };
   const does = item.answers.find((each) => each.answer === answer)?.does ?? '';
   return (
@@ -156,8 +151,8 @@ export function AnswerPanel(props: Props): JSX.Element | null {
       <Problem error={error} />
       <div class="answers">
         {!gone && (
-          <button type="submit" class="primary" disabled={sending || isWrong}>
-            {sending ? 'Sending…' : `Confirm: ${label.toLowerCase()}`}
+          <button type="submit" class="primary" disabled={busy || isWrong}>
+            {busy ? 'Sending…' : `Confirm: ${label.toLowerCase()}`}
           </button>
         )}
         <button type="button" onClick={onBack}>

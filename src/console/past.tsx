@@ -4,7 +4,8 @@ import { useState } from 'preact/hooks';
 import { type Change, diff } from '../checkpoints/diff.ts';
 import type { Checkpoint } from '../contract/checkpoint.ts';
 import { command } from '../session/commands.ts';
-import { type ApiError, request, sessionPath } from './api.ts';
+import { useAct, useDraftId } from './acting.ts';
+import { request, sessionPath } from './api.ts';
 import { asApiError, go, linkTo, useRead } from './hooks.ts';
 import { CommandLine, Problem, Time } from './parts.tsx';
 import { readable, visible } from './text.ts';
@@ -147,7 +148,7 @@ function GoOn({ id, checkpoint, onAgain }: Props & { checkpoint: Checkpoint }): 
   const [reason, setReason] = useState('');
   const [message, setMessage] = useState('');
   const [effects, setEffects] = useState<readonly Effect[] | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
+  const { act, busy, error } = useAct();
   const body = {
     checkpointId: checkpoint.id,
     reason,
@@ -159,29 +160,32 @@ function GoOn({ id, checkpoint, onAgain }: Props & { checkpoint: Checkpoint }): 
     ...(reason === '' ? [] : ['--reason', reason]),
   ];
 
-  const fork = async (): Promise<void> => {
-    setError(null);
-    try {
-      const forked = await request<{ id: string }>('POST', sessionPath(id, '/fork'), body);
-      go(linkTo({ name: 'session', id: forked.id }));
-    } catch (failure) {
-      setError(asApiError(failure));
-    }
-  };
-  const rewind = async (how: { confirm?: true; undo?: true } = {}): Promise<void> => {
-    setError(null);
-    try {
-      await request('POST', sessionPath(id, '/rewind'), { ...body, ...how });
+  const forkId = `session-${useDraftId(JSON.stringify(body))}`;
+  const fork = (): Promise<void> =>
+    act(async () => {
+      try {
+        await request('POST', sessionPath(id, '/fork'), { ...body, id: forkId });
+      } catch (error) {
+        // An earlier attempt, whose answer was lost, has made it.
+        if (asApiError(error).code !== 'SESSION_EXISTS') throw error;
+      }
+      go(linkTo({ name: 'session', id: forkId }));
+    });
+  const rewind = (how: { confirm?: true; undo?: true } = {}): Promise<void> =>
+    act(async () => {
+      try {
+        await request('POST', sessionPath(id, '/rewind'), { ...body, ...how });
+      } catch (error) {
+        const { details } = asApiError(error);
+        // Without a confirmation nothing happens, and the error lists the effects.
+        if (how.confirm === true || details['field'] !== 'confirm') throw error;
+        setEffects((details['effects'] ?? []) as Effect[]);
+        return;
+      }
       setEffects(null);
       onAgain?.();
-    } catch (failure) {
-      const known = asApiError(failure);
-      // Without a confirmation nothing happens, and the error lists the effects.
-      if (how.confirm !== true && known.details['field'] === 'confirm')
-        setEffects((known.details['effects'] ?? []) as Effect[]);
-      else setError(known);
-    }
-  };
+    });
+  const cannot = busy || reason === '' || refusal !== null;
   return (
     <form class="panel" aria-label="Go on from this checkpoint" onSubmit={(event) => event.preventDefault()}>
       <label class="field">
@@ -196,10 +200,10 @@ function GoOn({ id, checkpoint, onAgain }: Props & { checkpoint: Checkpoint }): 
       </label>
       {effects === null ? (
         <div class="answers">
-          <button type="button" disabled={reason === '' || refusal !== null} onClick={() => void fork()}>
+          <button type="button" disabled={cannot} onClick={() => void fork()}>
             Fork into a new session
           </button>
-          <button type="button" disabled={reason === '' || refusal !== null} onClick={() => void rewind()}>
+          <button type="button" disabled={cannot} onClick={() => void rewind()}>
             Rewind this session…
           </button>
         </div>
@@ -220,13 +224,19 @@ function GoOn({ id, checkpoint, onAgain }: Props & { checkpoint: Checkpoint }): 
             ))}
           </ul>
           <div class="answers">
-            <button type="button" class="primary" onClick={() => void rewind({ confirm: true })}>
+            <button
+              type="button"
+              class="primary"
+              disabled={cannot}
+              onClick={() => void rewind({ confirm: true })}
+            >
               Confirm: rewind
             </button>
             {effects.some(({ again }) => again !== 'undone') && (
               <button
                 type="button"
                 title="Effects whose tools can are undone first, each once a person has approved it."
+                disabled={cannot}
                 onClick={() => void rewind({ confirm: true, undo: true })}
               >
                 Rewind and undo

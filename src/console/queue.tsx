@@ -3,8 +3,8 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { QueuedMessage } from '../contract/state.ts';
 import { command } from '../session/commands.ts';
-import { type ApiError, request, sessionPath } from './api.ts';
-import { asApiError } from './hooks.ts';
+import { useAct } from './acting.ts';
+import { request, sessionPath } from './api.ts';
 import { CommandLine, Problem, Time } from './parts.tsx';
 import { visible } from './text.ts';
 import { useYou } from './you.ts';
@@ -39,21 +39,17 @@ function Queued({
   const { signature, lacks } = useYou();
   const [step, setStep] = useState<'edit' | 'withdraw' | null>(null);
   const [draft, setDraft] = useState(text);
-  const [error, setError] = useState<ApiError | null>(null);
+  const { act, busy, error } = useAct();
   const path = sessionPath(sessionId, `/queue/${encodeURIComponent(id)}`);
   const refusal = lacks('talk');
   const hasFiles = blocks !== undefined;
 
-  const act = async (): Promise<void> => {
-    setError(null);
-    try {
+  const confirm = (): Promise<void> =>
+    act(async () => {
       if (step === 'edit') await request('PUT', path, { text: draft, ...signature });
       else await request('POST', `${path}/withdrawal`, signature);
       setStep(null);
-    } catch (failure) {
-      setError(asApiError(failure));
-    }
-  };
+    });
   return (
     <li>
       <p class="line">
@@ -99,7 +95,7 @@ function Queued({
           aria-label={step === 'edit' ? 'Edit the message' : 'Withdraw the message'}
           onSubmit={(event) => {
             event.preventDefault();
-            void act();
+            void confirm();
           }}
         >
           {step === 'edit' ? (
@@ -114,7 +110,7 @@ function Queued({
             <p>The model never sees it.</p>
           )}
           <div class="answers">
-            <button type="submit" class="primary">
+            <button type="submit" class="primary" disabled={busy}>
               Confirm: {step}
             </button>
             <button type="button" onClick={() => setStep(null)}>

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { SessionView } from '../contract/views.ts';
 import { command } from '../session/commands.ts';
+import { useAct } from './acting.ts';
 import { type Followed, useSession } from './follow.ts';
 import { linkTo } from './hooks.ts';
 import { CommandLine, Copy, Problem, Status } from './parts.tsx';
@@ -107,6 +108,7 @@ function Waits({
 /** The messages, and what the model writes now. The view stays at the end unless somebody scrolls away. */
 function Talk({ session, earlier }: { session: Followed; earlier: () => Promise<void> }): JSX.Element {
   const { messages, first, calls, text, reasoning, view } = session;
+  const { act, busy, error } = useAct();
   const agents = new Map(view?.children?.map(({ callId, sessionId }) => [callId, sessionId]));
   const box = useRef<HTMLElement>(null);
   const atEnd = useRef(true);
@@ -125,10 +127,11 @@ function Talk({ session, earlier }: { session: Followed; earlier: () => Promise<
       }}
     >
       {first > 0 && (
-        <button type="button" onClick={() => void earlier()}>
+        <button type="button" disabled={busy} onClick={() => void act(earlier)}>
           {first.toLocaleString('en')} earlier messages
         </button>
       )}
+      <Problem error={error} />
       <Conversation messages={messages} calls={calls} agents={agents} />
       {(text !== '' || reasoning !== '') && (
         <div class="assistant live" aria-live="polite">

@@ -4,8 +4,9 @@ import { useState } from 'preact/hooks';
 import type { UndoPlan } from '../contract/undo.ts';
 import type { SessionView } from '../contract/views.ts';
 import { command } from '../session/commands.ts';
-import { type ApiError, request, sessionPath } from './api.ts';
-import { asApiError, useRead } from './hooks.ts';
+import { useAct, useDraftId } from './acting.ts';
+import { request, sessionPath } from './api.ts';
+import { useRead } from './hooks.ts';
 import { CommandLine, Problem } from './parts.tsx';
 import { UndoList } from './undo-plan.tsx';
 import { useYou } from './you.ts';
@@ -39,25 +40,24 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
   const [text, setText] = useState('');
   const [verb, setVerb] = useState<Verb | null>(null);
   const [reason, setReason] = useState('');
-  const [error, setError] = useState<ApiError | null>(null);
+  const draftId = useDraftId(text);
+  const talking = useAct();
+  // Whoever waits until a message is recorded can still pause and cancel.
+  const steering = useAct();
   const [undo, setUndo] = useState(false);
   const undoes = verb === 'undo' || (undo && verb === 'cancel');
   const { value: plan, error: planError } = useRead<UndoPlan>(undoes ? sessionPath(id, '/undo') : null);
   const hasEnded = status.kind !== 'active';
 
-  const act = async (path: string, body: object): Promise<boolean> => {
-    setError(null);
-    try {
-      await request('POST', sessionPath(id, path), { ...body, ...signature });
-      return true;
-    } catch (failure) {
-      setError(asApiError(failure));
-      return false;
-    }
-  };
-  const say = async (mode?: 'interrupt' | 'aside'): Promise<void> => {
+  const post = (path: string, body: object): Promise<unknown> =>
+    request('POST', sessionPath(id, path), { ...body, ...signature });
+  const say = async (mode: 'queue' | 'interrupt' | 'aside'): Promise<void> => {
     if (text.trim() === '') return;
-    if (await act('/messages', { text, ...(mode === undefined ? {} : { mode }) })) setText('');
+    await talking.act(async () => {
+      // An interruption is not what was queued before, even with the same text.
+      await post('/messages', { text, mode, id: `${draftId}-${mode}` });
+      setText((now) => (now === text ? '' : now));
+    });
   };
   const confirm = async (): Promise<void> => {
     if (verb === null) return;
@@ -65,14 +65,17 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
     // A person with the role decide approves the whole list that is shown. Otherwise, somebody must approve each
     // compensation.
     const asked = lacks('decide') === null ? { digest: plan?.digest } : true;
-    if (!(await act(undoes ? '/cancel' : `/${verb}`, undoes ? { ...said, undo: asked } : said))) return;
-    setVerb(null);
-    onAgain?.();
+    await steering.act(async () => {
+      await post(undoes ? '/cancel' : `/${verb}`, undoes ? { ...said, undo: asked } : said);
+      setVerb(null);
+      onAgain?.();
+    });
   };
   const [cannotTalk, cannotOperate] = [lacks('talk'), lacks('operate')];
   const hasOpenCalls = phase === 'acting' || phase === 'approval' || phase === 'unknown_effect';
   const isBusy = phase === 'thinking' || hasOpenCalls;
   const held = phase === 'paused' || phase === 'waiting';
+  const cannotSend = talking.busy || text.trim() === '';
   const verbs: readonly Verb[] = hasEnded ? ['undo'] : [held ? 'resume' : 'pause', 'cancel'];
   const buttons = verbs.map((name) => (
     <button
@@ -95,7 +98,7 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
           aria-label="Message"
           onSubmit={(event) => {
             event.preventDefault();
-            void say();
+            void say('queue');
           }}
         >
           <textarea
@@ -106,18 +109,18 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}
             onKeyDown={(event) => {
-              if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void say();
+              if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void say('queue');
             }}
           />
           <div class="answers">
-            <button type="submit" class="primary" disabled={text.trim() === ''}>
-              Send
+            <button type="submit" class="primary" disabled={cannotSend}>
+              {talking.busy ? 'Sending…' : 'Send'}
             </button>
             {hasOpenCalls && (
               <button
                 type="button"
                 title="The model answers now, without tools. What is pending stays as it is."
-                disabled={text.trim() === ''}
+                disabled={cannotSend}
                 onClick={() => void say('aside')}
               >
                 Ask aside
@@ -127,7 +130,7 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
               <button
                 type="button"
                 title="Ends this turn early. Calls that have not begun are skipped."
-                disabled={text.trim() === ''}
+                disabled={cannotSend}
                 onClick={() => void say('interrupt')}
               >
                 Interrupt
@@ -171,7 +174,7 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
             <p class="hint">Somebody with the role decide then approves each.</p>
           )}
           <div class="answers">
-            <button type="submit" class="primary" disabled={undoes && plan === null}>
+            <button type="submit" class="primary" disabled={steering.busy || (undoes && plan === null)}>
               Confirm: {verb === 'cancel' && undo ? 'undo and cancel' : VERBS[verb].label.toLowerCase()}
             </button>
             <button type="button" onClick={() => setVerb(null)}>
@@ -192,7 +195,8 @@ export function Steer({ view, onAgain }: Props): JSX.Element {
         (reason) => reason !== null && <p class="hint">{reason}</p>,
       )}
       {text.trim() !== '' && <CommandLine command={command('send', id, text)} />}
-      <Problem error={error} />
+      <Problem error={talking.error} />
+      <Problem error={steering.error} />
     </div>
   );
 }

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { textsOf } from '../../src/contract/messages.ts';
 import { WORKFLOW } from '../../src/contract/names.ts';
 import { NO_BROWSER } from '../support/browser.ts';
 import { untilPhase } from '../support/stage.ts';
-import { type ConsoleStage, openConsole, violations } from './support/console.ts';
+import { type ConsoleStage, hold, loseFirst, openConsole, violations } from './support/console.ts';
 
 let stage: ConsoleStage;
 beforeAll(async () => {
@@ -145,6 +146,57 @@ test.skipIf(NO_BROWSER)(
     expect((await stage.session(forked).state()).agent).toBe('support');
   },
 );
+
+test.skipIf(NO_BROWSER)('a message is sent once, also when its answer is lost', async () => {
+  const id = await started('hello');
+  const { page, errors } = await stage.browse(`/sessions/${id}`);
+  const field = page.getByLabel('Message to the session');
+  const sending = await hold(page, '**/messages');
+  await field.fill('once');
+  await field.press('Control+Enter');
+  await field.press('Control+Enter');
+  await page.getByRole('button', { name: 'Sending…' }).and(page.locator(':disabled')).waitFor();
+  // What is typed meanwhile stays.
+  await field.fill('once more');
+  sending.release();
+  await page.getByText('you said: once').waitFor();
+  expect([sending.count(), await field.inputValue()]).toEqual([1, 'once more']);
+
+  await page.unroute('**/messages');
+  await loseFirst(page, '**/messages');
+  await field.press('Control+Enter');
+  await page.getByRole('alert').getByText('SERVER_UNAVAILABLE').waitFor();
+  await field.press('Control+Enter');
+  await expect.poll(() => field.inputValue()).toBe('');
+  expect(errors.splice(0)).toEqual([expect.stringContaining('ERR_FAILED')]);
+  // The same words once they are sent are another message.
+  await field.fill('once');
+  await field.press('Control+Enter');
+  await expect.poll(async () => (await stage.session(id).transcript()).total).toBe(8);
+  const said = (await stage.session(id).transcript()).items.filter(({ role }) => role === 'user');
+  expect(said.flatMap(textsOf)).toEqual(['hello', 'once', 'once more', 'once']);
+});
+
+test.skipIf(NO_BROWSER)('a fork is made once, also when its answer is lost', async () => {
+  const id = await started('hello');
+  const { page, errors } = await stage.browse(`/sessions/${id}`);
+  await page.getByLabel('Your name').fill('ada');
+  await page.getByRole('button', { name: 'Show the checkpoints' }).click();
+  await page.locator('.past input[type=checkbox]').first().check();
+  await page.getByRole('form', { name: 'Go on' }).getByLabel('Reason').fill('try again');
+  const { answers } = await loseFirst(page, '**/fork');
+  const fork = page.getByRole('button', { name: 'Fork into' });
+  await fork.dblclick();
+  await page.getByRole('alert').getByText('SERVER_UNAVAILABLE').waitFor();
+  await fork.click();
+  await page.waitForURL((url) => !url.pathname.endsWith(id));
+  expect(answers).toEqual([{ id: decodeURIComponent(new URL(page.url()).pathname.split('/').at(-1) ?? '') }]);
+  expect(errors.splice(0)).toEqual([
+    expect.stringContaining('ERR_FAILED'),
+    // The second attempt finds the session of the first.
+    expect.stringContaining('409'),
+  ]);
+});
 
 test.skipIf(NO_BROWSER)('sessions are listed with filters in the address', async () => {
   const id = await started('hello');

@@ -114,6 +114,20 @@ export async function hold(page: Page, path: string): Promise<{ release: () => v
   return { release, count: () => count };
 }
 
+/** The answer of the first request is lost: the server has acted, and the page does not know. */
+export async function loseFirst(page: Page, path: string): Promise<{ answers: unknown[] }> {
+  const answers: unknown[] = [];
+  await page.route(
+    path,
+    async (route) => {
+      answers.push(await (await route.fetch()).json());
+      await route.abort();
+    },
+    { times: 1 },
+  );
+  return { answers };
+}
+
 /** The violations of WCAG AA that axe finds on a page, with their places. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
