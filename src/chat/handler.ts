@@ -4,7 +4,7 @@ import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import { defined, type JsonObject } from '../contract/json.ts';
 import { needsPerson } from '../contract/state.ts';
 import type { PendingCall, SessionView } from '../contract/views.ts';
-import { errorBody, STATUS } from '../http/errors.ts';
+import { errorBody, reportUnexpected, STATUS } from '../http/errors.ts';
 import { type AnswerOptions, answerChunks, openStream } from './answer-stream.ts';
 import { readConversation } from './conversation.ts';
 import { decide } from './decide.ts';
@@ -94,8 +94,8 @@ export function createChatHandler(options: ChatHandlerOptions): (request: Reques
     try {
       return await route(options, base, request);
     } catch (error) {
+      reportUnexpected(error, (unexpected) => options.onError?.(unexpected), request.signal);
       const { code, message } = errorBody(error).error;
-      if (code === 'INTERNAL') options.onError?.(error);
       // The AI SDK shows the text of the answer as the error's message.
       const headers = new Headers({ 'content-type': 'text/plain; charset=utf-8', 'x-perdure-error': code });
       // The rest of the request is not read.
@@ -223,7 +223,8 @@ async function stream(chat: Chat, wanted: Pick<AnswerOptions, 'messageId' | 'has
   request.signal.addEventListener('abort', () => gone.abort(), { once: true });
   const opened = await openStream(session, gone.signal);
   const aiSdk = options.aiSdk ?? (request.headers.get('x-ai-sdk') === '7' ? 7 : 6);
-  return sseResponse(answerChunks(session, opened, { ...wanted, aiSdk, fileUrl, signal: gone.signal }), gone);
+  const chunks = answerChunks(session, opened, { ...wanted, aiSdk, fileUrl, signal: gone.signal });
+  return sseResponse(chunks, { gone, onError: (error) => options.onError?.(error) });
 }
 
 async function resume(chat: Chat): Promise<Response> {

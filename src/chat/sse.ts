@@ -1,12 +1,15 @@
 /** Chunks as server-sent events, as the AI SDK reads them. */
-import { errorBody } from '../http/errors.ts';
+import { errorBody, reportUnexpected } from '../http/errors.ts';
 import type { Chunk } from './writer.ts';
 
 /** Pause between keep-alive comments, in milliseconds. Proxies end silent connections. */
 const ALIVE_MS = 15_000;
 
 /** Sends chunks until they end or the client has gone. */
-export function sseResponse(chunks: AsyncGenerator<Chunk[]>, gone: AbortController): Response {
+export function sseResponse(
+  chunks: AsyncGenerator<Chunk[]>,
+  { gone, onError }: { gone: AbortController; onError: ((error: unknown) => void) | undefined },
+): Response {
   const encoder = new TextEncoder();
   let alive: NodeJS.Timeout | undefined;
   const body = new ReadableStream<Uint8Array>({
@@ -25,6 +28,7 @@ export function sseResponse(chunks: AsyncGenerator<Chunk[]>, gone: AbortControll
         if (next.done === true) return close();
         for (const chunk of next.value) send(JSON.stringify(chunk));
       } catch (error) {
+        reportUnexpected(error, onError, gone.signal);
         send(JSON.stringify({ type: 'error', errorText: errorBody(error).error.message } satisfies Chunk));
         close();
       }

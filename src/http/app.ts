@@ -8,7 +8,7 @@ import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type Authorize, checkAccess, signed } from './access.ts';
 import { serveConsole } from './console.ts';
-import { errorBody, errorResponse } from './errors.ts';
+import { errorBody, errorResponse, reportUnexpected } from './errors.ts';
 import { inspectionOperations } from './inspection.ts';
 import { isJwt, type JwtOptions, jwtVerifier } from './jwt.ts';
 import { describeApi } from './openapi.ts';
@@ -54,7 +54,7 @@ export interface HttpApiOptions extends Backend {
   bodyLimit?: number;
   /** Whether to serve the console, a page for people, at `/console`. Default: false. */
   console?: boolean;
-  /** Called with the error behind an `INTERNAL` answer. */
+  /** Called with the error behind an `INTERNAL` answer, or behind the `INTERNAL` that ends a stream. */
   onError?: (error: unknown) => void;
 }
 
@@ -101,9 +101,8 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   const document = describeApi(operations);
 
   const failed = (error: unknown, request?: Request): Response => {
+    reportUnexpected(error, onError, request?.signal);
     const { code, details } = errorBody(error).error;
-    // A caller that disconnects aborts its own request. That is not an error of the server.
-    if (code === 'INTERNAL' && request?.signal.aborted !== true) onError?.(error);
     const challenge = details['reason'] === 'unknown_token' ? 'Bearer' : CHALLENGE[code];
     return errorResponse(error, challenge === undefined ? {} : { 'www-authenticate': challenge });
   };
@@ -114,7 +113,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
       await checkAccess(of, params, principal, options);
       const query = readQuery(of.query ?? {}, searchParams);
       const body = signed(of, await readBody(request, of, bodyLimit), principal);
-      const asked = apiRequest(request, params, query, body, principal, closing.signal);
+      const asked = apiRequest(request, params, query, body, principal, { closing: closing.signal, onError });
       const result = await of.handle(asked, options);
       if (result instanceof Response) {
         if (request.method !== 'HEAD') return result;

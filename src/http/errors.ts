@@ -60,6 +60,19 @@ export function errorBody(error: unknown): ErrorBody {
   return { error: { code, message, details } };
 }
 
+/**
+ * Reports an error that becomes `INTERNAL`, for its caller learns nothing about it.
+ *
+ * @param caller - aborted when the caller has gone. That aborts its request, which is not an error of the server.
+ */
+export function reportUnexpected(
+  error: unknown,
+  onError: ((error: unknown) => void) | undefined,
+  caller?: AbortSignal,
+): void {
+  if (errorBody(error).error.code === 'INTERNAL' && caller?.aborted !== true) onError?.(error);
+}
+
 export function errorResponse(error: unknown, headers: Record<string, string> = {}): Response {
   const body = errorBody(error);
   return Response.json(body, { status: STATUS[body.error.code], headers });

@@ -328,7 +328,7 @@ export const inspectionOperations: readonly Operation[] = [
       const since = request.header('last-event-id') ?? request.text('since');
       const until = request.text('until') as StreamOptions['until'];
       const parts = sessions.get(request.param('id')).stream({ since, until, signal });
-      return eventStream(parts, signal, () => gone.abort());
+      return eventStream(parts, { signal, stop: () => gone.abort(), report: (error) => request.report(error) });
     },
   }),
 ];

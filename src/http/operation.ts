@@ -45,6 +45,8 @@ export interface ApiRequest<Body> {
   principal: Principal;
   /** Aborted when the caller has gone or the server closes. */
   signal: AbortSignal;
+  /** Reports an error that comes after the answer has begun, as the error of an answer is reported. */
+  report(error: unknown): void;
 }
 
 /** One operation. */

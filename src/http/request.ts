@@ -2,6 +2,7 @@
 import { invalid, PerdureError } from '../contract/errors.ts';
 import { MAX_DEPTH } from '../contract/json.ts';
 import { notKnown, parseKnown } from '../contract/unknown-name.ts';
+import { reportUnexpected } from './errors.ts';
 import type { ApiRequest, Operation, QueryParameter } from './operation.ts';
 import type { Principal } from './principal.ts';
 
@@ -232,7 +233,7 @@ export function apiRequest(
   query: ReadonlyMap<string, unknown>,
   body: unknown,
   principal: Principal,
-  closing: AbortSignal,
+  { closing, onError }: { closing: AbortSignal; onError: ((error: unknown) => void) | undefined },
 ): ApiRequest<unknown> {
   return {
     param: (name) => params.get(name) ?? '',
@@ -245,6 +246,7 @@ export function apiRequest(
     get signal() {
       return AbortSignal.any([request.signal, closing]);
     },
+    report: (error) => reportUnexpected(error, onError, request.signal),
   };
 }
 

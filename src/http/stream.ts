@@ -12,14 +12,14 @@ const OPEN_MS = 1_000;
  * Sends the parts of a stream as events named by their type, with their cursor as id, then `end`, or `error` when the
  * stream fails. A server that closes sends neither, so its readers connect again.
  *
- * @param signal - ends the stream: the reader has gone, or the server closes.
+ * @param options - `signal`: ends the stream, because the reader has gone or the server closes. `stop`: called when the
+ * reader has gone. `report`: called with the error of a stream that fails.
  * @throws what the stream throws instead of its first part, if it throws within a second. The caller turns it into an
  * error response.
  */
 export async function eventStream(
   parts: AsyncGenerator<StreamPart>,
-  signal: AbortSignal,
-  stop: () => void,
+  { signal, stop, report }: { signal: AbortSignal; stop: () => void; report: (error: unknown) => void },
 ): Promise<Response> {
   const encoder = new TextEncoder();
   let next = parts.next();
@@ -54,6 +54,7 @@ export async function eventStream(
         next.catch(() => undefined);
       } catch (error) {
         if (signal.aborted) return close();
+        report(error);
         end('error', errorBody(error));
       }
     },

@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
 import type { UIMessage } from 'ai';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
@@ -224,6 +226,33 @@ test('a message that is sent while no worker runs is answered when one does', as
   await done;
   expect(page.errors).toEqual([]);
   expect(page.chat.messages.map(textOf)).toEqual(['hello', 'hello: nothing']);
+});
+
+test('an error that an answer meets is reported, and the page learns nothing of it', async () => {
+  const { stage } = await open();
+  let isOut = false;
+  const codec: PayloadCodec = {
+    encode: async (payloads) => payloads,
+    decode: async (payloads) => {
+      if (isOut) throw new Error('the key server is out');
+      return payloads;
+    },
+  };
+  const { connection, options } = stage.client;
+  const { namespace } = options;
+  const client = new Client({ connection, namespace, dataConverter: { payloadCodecs: [codec] } });
+  const reported: unknown[] = [];
+  const chats = await openChats(new Sessions(client, { taskQueue: stage.taskQueue }), {
+    agent: 'teller',
+    onError: (error) => reported.push(error),
+  });
+  const page = chats.open(7, stage.id());
+  const sent = page.chat.sendMessage({ text: 'talk' });
+  await shows(page, ({ chat }) => textOf(chat.lastMessage).includes('word9'));
+  isOut = true;
+  await sent;
+  expect(page.errors.map(({ message }) => message)).toEqual([expect.stringContaining('in the log')]);
+  expect(reported.map(String)).toEqual([expect.stringContaining('the key server is out')]);
 });
 
 test('an approval of a paused session is answered once, and its stream stays until the call has ended', async () => {

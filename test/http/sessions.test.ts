@@ -1,4 +1,5 @@
 import type { ClientInterceptors } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import type { ErrorBody } from '../../src/http/errors.ts';
@@ -575,6 +576,37 @@ test('a stream has no end when the server closes, and stops when its reader goes
   const lastEventId = seen.findLast(({ id }) => id !== undefined)?.id ?? '';
   const rest = await events(http, path, (name) => name === 'pause', { lastEventId });
   expect(rest.at(-1)).toMatchObject({ name: 'pause', data: { paused: { by: 'ada' } } });
+});
+
+test('an error that a stream meets is reported, and its reader learns nothing of it', async () => {
+  const http = await open();
+  const { client, taskQueue } = http.stage;
+  const path = await http.begin('hello');
+  await http.until(path, 'idle');
+  let isOut = false;
+  const codec: PayloadCodec = {
+    encode: async (payloads) => payloads,
+    decode: async (payloads) => {
+      if (isOut) throw new Error('the key server is out');
+      return payloads;
+    },
+  };
+  const api = await openApi(new TemporalSaver(client, { taskQueue }), { taskQueue, codec });
+  onTestFinished(() => api.close());
+  let sent: Promise<unknown> | undefined;
+  const query = '?until=closed';
+  const say = (name: string): boolean => {
+    if (name !== 'phase' || sent !== undefined) return false;
+    isOut = true;
+    sent = http.call(`POST ${path}/messages`, { json: { text: 'hello again' } });
+    return false;
+  };
+  const seen = await events(api, path, say, { query });
+  await sent;
+  const [error] = api.unexpected.splice(0);
+  expect(seen.at(-1)).toMatchObject({ name: 'error', data: { error: { code: 'INTERNAL', details: {} } } });
+  expect(JSON.stringify(seen.at(-1))).not.toContain('key server');
+  expect(String(error)).toContain('the key server is out');
 });
 
 test('what is wrong in a request about a session is named', async () => {

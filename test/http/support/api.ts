@@ -1,5 +1,6 @@
 /** The API on a socket, and callers of it; every answer is held against the shape that the document promises. */
 import { Client, type ClientInterceptors, Connection } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
 import { inject } from 'vitest';
 import {
   createHttpApi,
@@ -63,18 +64,25 @@ export async function openApi(
   {
     taskQueue = 'http',
     interceptors = {},
+    codec,
     values,
     access = {},
   }: {
     taskQueue?: string;
     interceptors?: ClientInterceptors;
+    codec?: PayloadCodec;
     values?: ValueStore;
     access?: Partial<HttpApiOptions>;
   } = {},
 ): Promise<ServedApi> {
   const { address, namespace } = inject('temporal');
   const connection = await Connection.connect({ address });
-  const client = new Client({ connection, namespace, interceptors });
+  const client = new Client({
+    connection,
+    namespace,
+    interceptors,
+    ...(codec !== undefined && { dataConverter: { payloadCodecs: [codec] } }),
+  });
   const unexpected: unknown[] = [];
   const hosts = hostsOf('127.0.0.1');
   const api = createHttpApi({
