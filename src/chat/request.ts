@@ -70,6 +70,8 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
   if (!isObject(body)) throw invalid('body', 'is not an object with id and messages');
   const { id: chatId, messages, trigger, messageId } = body;
   if (typeof chatId !== 'string' || chatId === '') throw invalid('id', 'write the id of the chat');
+  if (/\p{Surrogate}/u.test(chatId))
+    throw invalid('id', 'has half of a surrogate pair, which no address can carry');
   if (trigger !== undefined && trigger !== 'submit-message' && trigger !== 'regenerate-message')
     throw invalid('trigger', 'is submit-message or regenerate-message');
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;

@@ -130,6 +130,7 @@ test('a request that is too large or malformed is refused, and the refusal says 
   expect(await refused({ id, messages: [] })).toMatch(/^400 messages/);
   expect(await refused({ id, messages: [user('hi', 'msg_3')] })).toMatch(/^400 .*id/);
   expect(await refused({ id: 'x'.repeat(300), messages: [user('hi')] })).toMatch(/^400 id/);
+  expect(await refused({ id: '\ud800', messages: [user('hi')] })).toMatch(/^400 id/);
   const file = (url: string): object => ({
     id: 'm',
     role: 'user',
