@@ -5,7 +5,7 @@ import type { SendInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT, tooLarge } from '../contract/limits.ts';
 import type { FileBlock, MessageBlock } from '../contract/messages.ts';
-import type { ValueStore } from '../contract/values.ts';
+import { isMediaType, type ValueStore } from '../contract/values.ts';
 import { usable, Values } from '../values/index.ts';
 
 /** Bytes, base64, a `data:` URL, or the URL of a file that the provider fetches. */
@@ -74,7 +74,7 @@ function readPart(part: MessagePart, field: string): MessageBlock | (FileBlock &
     case 'image':
       return readFile(part.image, { mediaType: part.mediaType }, field);
     case 'file':
-      if (typeof part.mediaType !== 'string' || part.mediaType === '')
+      if (typeof part.mediaType !== 'string')
         throw invalid(`${field}.mediaType`, 'write the media type, such as application/pdf');
       return readFile(part.data, part, field);
     default: {
@@ -92,14 +92,18 @@ function readFile(
   const data = given instanceof URL ? given.href : given;
   if (typeof data === 'string' && /^https?:/i.test(data)) {
     if (!URL.canParse(data)) throw invalid(field, `${data.slice(0, 80)} is not a URL`);
-    return { kind: 'file', media_type: mediaType ?? 'image/*', ...defined({ filename }), url: data };
+    const media_type = checkedType(mediaType ?? 'image/*', field);
+    return { kind: 'file', media_type, ...defined({ filename }), url: data };
   }
   const { bytes, type } = bytesOf(data, field);
   if (bytes.length > LIMIT.file) throw tooLarge(field, bytes.length, LIMIT.file);
-  const media_type = mediaType ?? type ?? imageType(bytes);
-  if (media_type === undefined)
-    throw invalid(`${field}.mediaType`, 'write the media type, such as image/png');
+  const media_type = checkedType(mediaType ?? type ?? imageType(bytes), field);
   return { kind: 'file', media_type, ...defined({ filename }), bytes };
+}
+
+function checkedType(mediaType: string | undefined, field: string): string {
+  if (typeof mediaType === 'string' && isMediaType(mediaType)) return mediaType;
+  throw invalid(`${field}.mediaType`, 'write the media type, such as image/png');
 }
 
 function bytesOf(data: Exclude<FileData, URL>, field: string): { bytes: Uint8Array; type?: string } {

@@ -25,6 +25,11 @@ export function isDigest(value: unknown): value is string {
   return typeof value === 'string' && DIGEST.test(value);
 }
 
+/** Whether a text is a media type, or the first half of one. A header can carry it. */
+export function isMediaType(text: string): boolean {
+  return /^[\w!#$&^.+*-]+(\/[\w!#$&^.+*-]+)?([ \t]*;[\x20-\x7e]*)?$/.test(text);
+}
+
 /** The built-in tool with which a model reads on in a stored value. */
 export const READ_VALUE_TOOL = 'read_value';
 

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import type { SessionSummary, StreamOptions } from '../client/index.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
+import { isMediaType } from '../contract/values.ts';
 import type { PageInput } from '../contract/views.ts';
 import { ofOtherTenant } from './access.ts';
 import {
@@ -210,7 +211,8 @@ export const inspectionOperations: readonly Operation[] = [
       return new Response(Buffer.from(bytes), {
         // A browser must not run what a tool has returned.
         headers: {
-          'content-type': mediaType,
+          // A header cannot carry all that a tool or an older version has stored as a media type.
+          'content-type': isMediaType(mediaType) ? mediaType : 'application/octet-stream',
           'content-disposition': 'attachment',
           'content-security-policy': 'sandbox',
         },
@@ -328,7 +330,11 @@ export const inspectionOperations: readonly Operation[] = [
       const since = request.header('last-event-id') ?? request.text('since');
       const until = request.text('until') as StreamOptions['until'];
       const parts = sessions.get(request.param('id')).stream({ since, until, signal });
-      return eventStream(parts, { signal, stop: () => gone.abort(), report: (error) => request.report(error) });
+      return eventStream(parts, {
+        signal,
+        stop: () => gone.abort(),
+        report: (error) => request.report(error),
+      });
     },
   }),
 ];

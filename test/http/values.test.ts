@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpApi } from '../../src/http/index.ts';
 import { DirectoryValues, defineAgent, Sessions, TemporalSaver } from '../../src/index.ts';
+import { Values } from '../../src/values/index.ts';
 import { openStage, untilPhase } from '../support/stage.ts';
 
 const token = 'the-token-of-the-tests';
@@ -51,6 +52,18 @@ test('a message with a file is stored, and its bytes are read by digest of this 
   expect(Buffer.from(await got.arrayBuffer())).toEqual(bytes);
   const other = await call('GET', `/sessions/another/values/${digest}`);
   expect([other.status, await other.json()]).toMatchObject([404, { error: { code: 'VALUE_NOT_FOUND' } }]);
+  // A tool can return a file of any media type.
+  const odd = await new Values(values, client).put({ bytes, mediaType: 'text/plain\nx' }, id);
+  const served = await call('GET', `/sessions/${id}/values/${odd.digest}`);
+  expect([served.status, served.headers.get('content-type')]).toEqual([200, 'application/octet-stream']);
+  for (const mediaType of ['text/plain\nx', 'текст/простой', '']) {
+    const file = { type: 'file', data: 'AAAA', mediaType };
+    const refused = await call('POST', `/sessions/${id}/messages`, { text: 'x', parts: [file] });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { code: 'INVALID_ARGUMENT', details: { field: 'parts.0.mediaType' } } },
+    ]);
+  }
   const wrong = await call('POST', `/sessions/${id}/messages`, {
     text: 'x',
     parts: [{ type: 'file', data: '!', mediaType: 'text/plain' }],
