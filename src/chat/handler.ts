@@ -9,8 +9,8 @@ import { type AnswerOptions, answerChunks, openStream } from './answer-stream.ts
 import { readConversation } from './conversation.ts';
 import { decide } from './decide.ts';
 import type { FileUrl } from './parts.ts';
-import { type ChatRequest, parseAside, parseRequest, readBody } from './request.ts';
-import { takeBack } from './rewrite.ts';
+import { type ChatRequest, parseAside, parseRequest, readBody, type Said } from './request.ts';
+import { placeOf, takeBack, textOf } from './rewrite.ts';
 import { sseResponse } from './sse.ts';
 import type { AiSdk } from './writer.ts';
 
@@ -173,24 +173,31 @@ async function withChat(
 
 async function post(chat: Chat, asked: ChatRequest): Promise<Response> {
   if (asked.kind === 'approve') {
-    const { session, user, options } = chat;
-    const mayDecide = (call: PendingCall) => options.mayDecide?.(call, user) ?? true;
-    await decide(session, asked, { by: user.user, mayDecide });
+    const { options } = chat;
+    const mayDecide = (call: PendingCall) => options.mayDecide?.(call, chat.user) ?? true;
+    await decide(chat.session, asked, { by: chat.user.user, mayDecide });
     return stream(chat, { has: asked.has });
   }
-  const { messageId } = asked;
-  const by = chat.user.user;
-  const { sessions } = chat.options;
-  if (asked.kind === 'regenerate') await takeBack(sessions, chat.session, { messageId, by });
-  else if (asked.edited === undefined) await send(chat, asked);
-  else await takeBack(sessions, chat.session, { messageId, by, text: asked.edited });
+  const { session, user } = chat;
+  const { kind, messageId } = asked;
+  const by = user.user;
+  // Only a message that the session has taken can be taken back. Any other may have been lost on its way.
+  const place = kind === 'send' ? null : await placeOf(session, messageId);
+  if (place === 'transcript') {
+    const text = kind === 'edit' ? textOf(asked.parts()) : undefined;
+    await takeBack(chat.options.sessions, session, { messageId, by, ...defined({ text }) });
+  } else {
+    if (place === 'queue' && kind === 'edit')
+      await session.editMessage(messageId, { parts: asked.parts(), by });
+    await send(chat, asked);
+  }
   return stream(chat, { messageId });
 }
 
-async function send(
-  { options, user, session }: Chat,
-  { messageId, parts }: Extract<ChatRequest, { kind: 'send' }>,
-): Promise<void> {
+/** Sends a message. The session takes a message once. */
+async function send({ options, user, session }: Chat, asked: Said): Promise<void> {
+  const { messageId } = asked;
+  const parts = asked.parts();
   const view = await stateOf(session);
   const isStopped = view?.paused?.reason === STOPPED;
   const who = { by: user.user, verified: true as const };

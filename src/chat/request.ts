@@ -18,12 +18,12 @@ export interface CallOutput {
   output: JsonValue;
 }
 
-/** A message of a person. `edited`: the new text of a message that was sent before. */
-interface Said {
-  kind: 'send';
+/** A message of a person. `edit`: its new content. `regenerate`: it needs a new answer. */
+export interface Said {
+  kind: 'send' | 'edit' | 'regenerate';
   messageId: string;
-  parts: MessagePart[];
-  edited?: string;
+  /** Reads its parts. A message to answer again may have files that the session accepts only from itself. */
+  parts: () => MessagePart[];
 }
 
 /** Answers to approvals and questions. `has`: how many replies of the answer the client has. */
@@ -35,7 +35,7 @@ interface Approved {
 }
 
 /** What a request asks for. Everything else in it is ignored, above all the client's copy of the conversation. */
-export type ChatRequest = { chatId: string } & (Said | Approved | { kind: 'regenerate'; messageId: string });
+export type ChatRequest = { chatId: string } & (Said | Approved);
 
 /** The type of the part that tells the browser that a call is a question. */
 export const QUESTION_PART = 'data-perdure-question';
@@ -81,13 +81,13 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
   if (last['role'] === 'user') {
     const id = last['id'];
     if (typeof id !== 'string' || id === '') throw invalid('messages', 'the last message has no id');
-    if (trigger === 'regenerate-message') return { kind: 'regenerate', chatId, messageId: id };
-    const said = parts.map((part, i) => personsPart(part, `messages: parts.${i}`, fileUrls));
-    const texts = said.flatMap((part) => (part.type === 'text' ? [part.text] : []));
-    if (messageId === id && texts.length < said.length)
-      throw invalid('messages', 'a message with files cannot be edited. Send a new one');
-    const edited = messageId === id ? { edited: texts.join('\n') } : {};
-    return { kind: 'send', chatId, messageId: id, parts: said, ...edited };
+    const edited = messageId === id ? 'edit' : 'send';
+    return {
+      kind: trigger === 'regenerate-message' ? 'regenerate' : edited,
+      chatId,
+      messageId: id,
+      parts: () => parts.map((part, i) => personsPart(part, `messages: parts.${i}`, fileUrls)),
+    };
   }
   const isAnswer = last['role'] === 'assistant';
   const answers = isAnswer ? parts.flatMap(approvalOf) : [];

@@ -1,9 +1,36 @@
 /** Takes a chat back to a message of a person: to answer it again, or to answer its edited text. */
-import type { Session, Sessions } from '../client/index.ts';
-import { PerdureError } from '../contract/errors.ts';
+import type { MessagePart, Session, Sessions } from '../client/index.ts';
+import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import type { Message } from '../contract/messages.ts';
+import type { SessionState } from '../contract/state.ts';
+import { hasMessage } from '../session/state.ts';
+import { mayBeTaken } from '../session/taken-ids.ts';
 import { isPersons } from './conversation.ts';
+
+/** Where a session has a message. `null`: it has never seen the message, or does not exist. */
+export async function placeOf(session: Session, messageId: string): Promise<'queue' | 'transcript' | null> {
+  let state: SessionState;
+  try {
+    state = await session.snapshot();
+  } catch (error) {
+    if (isPerdureError(error, 'SESSION_NOT_FOUND')) return null;
+    throw error;
+  }
+  if (state.inbox.some(({ id }) => id === messageId)) return 'queue';
+  const isTaken = hasMessage(state, messageId) || mayBeTaken(state.past?.taken, messageId);
+  return isTaken ? 'transcript' : null;
+}
+
+/** The new text of a message. @throws PerdureError `INVALID_ARGUMENT` when it has files */
+export function textOf(parts: readonly MessagePart[]): string {
+  return parts
+    .map((part) => {
+      if (part.type === 'text') return part.text;
+      throw invalid('messages', 'a message with files cannot be edited. Send a new one');
+    })
+    .join('\n');
+}
 
 /**
  * Rewinds a session to the checkpoint that recorded a message. Later effects answer equal calls, so nothing is done

@@ -160,6 +160,50 @@ test('an answer is written again, and an edited message is answered in its place
   expect(messages.map(textOf)).toEqual(['hello', 'hello: nothing', 'goodbye', 'goodbye: nothing']);
 });
 
+test.each([6, 7] as const)(
+  'version %i: a message that did not arrive is sent by a retry',
+  async (version) => {
+    const { stage, chats } = await open();
+    const page = chats.open(version, stage.id());
+    page.failNext();
+    await page.chat.sendMessage({ text: 'hello' });
+    expect(page.errors.splice(0).map(String)).toEqual(['TypeError: fetch failed']);
+    await page.chat.regenerate();
+    page.failNext();
+    await page.chat.sendMessage({ text: 'goodbye' });
+    expect(page.errors.splice(0).map(String)).toEqual(['TypeError: fetch failed']);
+    await page.chat.regenerate();
+    // Without a message the AI SDK names the last one, as if it were edited.
+    page.failNext();
+    await page.chat.sendMessage({ text: 'look here' });
+    expect(page.errors.splice(0).map(String)).toEqual(['TypeError: fetch failed']);
+    await page.chat.sendMessage();
+    expect(page.errors).toEqual([]);
+    expect(page.chat.messages.map(textOf)).toEqual([
+      'hello',
+      'hello: nothing',
+      'goodbye',
+      'goodbye: nothing',
+      'look here',
+      'look here: look here',
+    ]);
+  },
+);
+
+test('a message that waits in the queue is retried once, and edited where it is', async () => {
+  const { stage, chats } = await open();
+  const page = chats.open(7, stage.id());
+  const session = stage.sessions.get(`ada-${page.chat.id}`);
+  await page.chat.sendMessage({ text: 'pay rent' });
+  await page.chat.sendMessage({ text: 'hello' });
+  await page.chat.regenerate({ messageId: page.chat.messages[2]?.id ?? '' });
+  expect(page.errors).toEqual([]);
+  expect((await session.queue()).map(({ text }) => text)).toEqual(['hello']);
+  await page.chat.sendMessage({ text: 'goodbye', messageId: page.chat.messages[2]?.id ?? '' });
+  expect(page.errors).toEqual([]);
+  expect((await session.queue()).map(({ text }) => text)).toEqual(['goodbye']);
+});
+
 test('what the session waits for is a part of the message, and the page goes on after it', async () => {
   const { stage, chats } = await open();
   const id = stage.id();

@@ -27,6 +27,8 @@ export interface Page {
   chat: Chat6<UIMessage> | Chat7<UIMessage7>;
   chunks: WireChunk[];
   errors: Error[];
+  /** Lets the next request fail on its way. */
+  failNext(): void;
 }
 
 export interface Chats {
@@ -67,7 +69,14 @@ export async function openChats(
       const chunks: WireChunk[] = [];
       const errors: Error[] = [];
       const headers = { 'x-user': user, 'x-ai-sdk': String(version) };
-      const transport = { api: url, headers, fetch: listening(chunks) };
+      const listen = listening(chunks);
+      let fails = false;
+      const send: typeof fetch = async (input, init) => {
+        if (!fails) return listen(input, init);
+        fails = false;
+        throw new TypeError('fetch failed');
+      };
+      const transport = { api: url, headers, fetch: send };
       const shared = { id, onError: (error: Error) => errors.push(error) };
       const chat =
         version === 6
@@ -84,7 +93,10 @@ export async function openChats(
               sendAutomaticallyWhen: isAnswered7,
             });
       onTestFinished(() => chat.stop());
-      return { chat, chunks, errors };
+      const failNext = (): void => {
+        fails = true;
+      };
+      return { chat, chunks, errors, failNext };
     },
   };
 }
