@@ -37,6 +37,8 @@ test.skipIf(NO_BROWSER)(
 
     await say('Refund order 1001');
     await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await ready.waitFor();
+    expect(await ready.isDisabled()).toBe(true);
     // The page is closed while the approval waits.
     const url = page.url();
     await page.goto('about:blank');
@@ -48,6 +50,7 @@ test.skipIf(NO_BROWSER)(
     await page.getByRole('button', { name: 'Approve' }).click();
     await answer.getByText('Order 1001 is refunded: $49.00.').waitFor();
     await ready.waitFor();
+    expect(await ready.isDisabled()).toBe(false);
     await shot('refunded');
     expect(await page.getByRole('article').count()).toBe(4);
     expect(errors).toEqual([]);

@@ -14,7 +14,7 @@ import {
   standingParts,
   waitData,
 } from './conversation.ts';
-import { answerId, type FileUrl } from './parts.ts';
+import { answerId, type FileUrl, NO_MESSAGE } from './parts.ts';
 import { type AiSdk, AnswerWriter, type Chunk } from './writer.ts';
 
 export interface AnswerOptions {
@@ -86,7 +86,7 @@ export async function* answerChunks(
       yield writer.take();
       return;
     }
-  } else if (messageId === undefined) take('start');
+  } else if (messageId === undefined) take(NO_MESSAGE);
 
   for (let rest: AsyncGenerator<StreamPart> | null = parts; rest !== null; ) {
     for await (const part of wanted === null ? rest : withSilence(session, rest)) {

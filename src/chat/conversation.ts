@@ -4,7 +4,7 @@ import type { ToolCall } from '../contract/calls.ts';
 import { defined } from '../contract/json.ts';
 import { type Block, type Message, textsOf } from '../contract/messages.ts';
 import type { PendingCall, SessionView } from '../contract/views.ts';
-import { answerId, approvalId, type FileUrl, fileOf, outcomeOf, sourceOf } from './parts.ts';
+import { answerId, approvalId, type FileUrl, fileOf, NO_MESSAGE, outcomeOf, sourceOf } from './parts.ts';
 import { piecesOf } from './pieces.ts';
 import { QUESTION_PART } from './request.ts';
 
@@ -115,7 +115,7 @@ export async function readConversation(
   }
   const calls = await readCalls(session, view, messages.filter(isReply));
   const result: ChatMessage[] = [];
-  let to = 'start';
+  let to = NO_MESSAGE;
   for (const [i, message] of messages.entries()) {
     if (message.aside === true) {
       if (message.role === 'assistant') result.at(-1)?.parts.push(asidePart(messages[i - 1], message));

@@ -9,7 +9,7 @@ import { type AnswerOptions, answerChunks, openStream } from './answer-stream.ts
 import { readConversation } from './conversation.ts';
 import { decide } from './decide.ts';
 import type { FileUrl } from './parts.ts';
-import { type ChatRequest, parseAside, parseRequest, readBody, type Said } from './request.ts';
+import { type ChatRequest, noAnswer, parseAside, parseRequest, readBody, type Said } from './request.ts';
 import { placeOf, takeBack, textOf } from './rewrite.ts';
 import { sseResponse } from './sse.ts';
 import type { AiSdk } from './writer.ts';
@@ -172,11 +172,11 @@ async function withChat(
 }
 
 async function post(chat: Chat, asked: ChatRequest): Promise<Response> {
-  if (asked.kind === 'approve') {
-    const { options } = chat;
-    const mayDecide = (call: PendingCall) => options.mayDecide?.(call, chat.user) ?? true;
-    await decide(chat.session, asked, { by: chat.user.user, mayDecide });
-    return stream(chat, { has: asked.has });
+  if (asked.kind === 'decide') {
+    const { pending } = await chat.session.state();
+    const isMet = await decide(chat.session, pending, asked, deciderOf(chat));
+    if (!isMet && !asked.isAnswered) throw noAnswer();
+    return stream(chat, { messageId: asked.messageId, has: asked.has });
   }
   const { session, user } = chat;
   const { kind, messageId } = asked;
@@ -194,11 +194,17 @@ async function post(chat: Chat, asked: ChatRequest): Promise<Response> {
   return stream(chat, { messageId });
 }
 
-/** Sends a message. The session takes a message once. */
-async function send({ options, user, session }: Chat, asked: Said): Promise<void> {
+function deciderOf({ options, user }: Chat): Parameters<typeof decide>[3] {
+  return { by: user.user, mayDecide: (call) => options.mayDecide?.(call, user) ?? true };
+}
+
+/** Sends a message, after the decisions that come with it. The session takes a message once. */
+async function send(chat: Chat, asked: ChatRequest & Said): Promise<void> {
+  const { options, user, session } = chat;
   const { messageId } = asked;
   const parts = asked.parts();
   const view = await stateOf(session);
+  await decide(session, view?.pending ?? [], asked, deciderOf(chat));
   const isStopped = view?.paused?.reason === STOPPED;
   const who = { by: user.user, verified: true as const };
   const message = { parts, id: messageId, ...who, ...(isStopped && { mode: 'interrupt' as const }) };

@@ -6,9 +6,20 @@ import type { FileBlock, SourceBlock } from '../contract/messages.ts';
 /** Makes the URL of a stored file. */
 export type FileUrl = (digest: string) => string;
 
+/** Stands for the id of a message of a person in a session that began without one. */
+export const NO_MESSAGE = 'start';
+
+const ANSWER = 'answer-';
+
 /** The id of a message that answers a message of a person, before and after it is recorded. */
 export function answerId(userMessageId: string): string {
-  return `answer-${userMessageId}`;
+  return `${ANSWER}${userMessageId}`;
+}
+
+/** The id of the message of a person that a message answers. `undefined`: of none, or its id does not say. */
+export function answeredId(messageId: string): string | undefined {
+  const id = messageId.startsWith(ANSWER) ? messageId.slice(ANSWER.length) : NO_MESSAGE;
+  return id === NO_MESSAGE ? undefined : id;
 }
 
 /** The id of an approval. It names the session, the call and the arguments. */

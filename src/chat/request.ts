@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { MessagePart } from '../client/index.ts';
 import { invalid, PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
+import { answeredId } from './parts.ts';
 
 /** A decision of a person, as `addToolApprovalResponse` puts it into a message. */
 export interface ApprovalAnswer {
@@ -18,24 +19,33 @@ export interface CallOutput {
   output: JsonValue;
 }
 
+/** Answers to approvals and questions, from all messages of the page: it sends them with everything. */
+export interface Answers {
+  answers: ApprovalAnswer[];
+  outputs: CallOutput[];
+}
+
 /** A message of a person. `edit`: its new content. `regenerate`: it needs a new answer. */
-export interface Said {
+export interface Said extends Answers {
   kind: 'send' | 'edit' | 'regenerate';
   messageId: string;
   /** Reads its parts. A message to answer again may have files that the session accepts only from itself. */
   parts: () => MessagePart[];
 }
 
-/** Answers to approvals and questions. `has`: how many replies of the answer the client has. */
-interface Approved {
-  kind: 'approve';
-  answers: ApprovalAnswer[];
-  outputs: CallOutput[];
+/** Answers without a message. They continue an assistant message of the page. */
+export interface Decided extends Answers {
+  kind: 'decide';
+  /** Whether that assistant message has an answer. */
+  isAnswered: boolean;
+  /** The message of a person that the assistant message answers, if its id says so. */
+  messageId: string | undefined;
+  /** How many replies of it the client has. */
   has: number;
 }
 
 /** What a request asks for. Everything else in it is ignored, above all the client's copy of the conversation. */
-export type ChatRequest = { chatId: string } & (Said | Approved);
+export type ChatRequest = { chatId: string } & (Said | Decided);
 
 /** The type of the part that tells the browser that a call is a question. */
 export const QUESTION_PART = 'data-perdure-question';
@@ -74,12 +84,15 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
     throw invalid('id', 'has half of a surrogate pair, which no address can carry');
   if (trigger !== undefined && trigger !== 'submit-message' && trigger !== 'regenerate-message')
     throw invalid('trigger', 'is submit-message or regenerate-message');
-  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
-  if (!isObject(last) || !Array.isArray(last['parts']))
-    throw invalid('messages', 'has no last message with parts');
-  const parts: readonly unknown[] = last['parts'];
-  if (last['role'] === 'user') {
-    const id = last['id'];
+  const sent: readonly unknown[] = Array.isArray(messages) ? messages : [];
+  const last = readMessage(sent.at(-1));
+  if (last === null) throw invalid('messages', 'has no last message with parts');
+  const assistants = sent.flatMap((message) => readMessage(message, 'assistant') ?? []);
+  const all = answersOf(assistants);
+  // After an approval the AI SDK names the message of the call, which need not be the last one.
+  const named = assistants.find(({ id }) => id === messageId) ?? last;
+  if (named.role === 'user') {
+    const { id, parts } = named;
     if (typeof id !== 'string' || id === '') throw invalid('messages', 'the last message has no id');
     const edited = messageId === id ? 'edit' : 'send';
     return {
@@ -87,19 +100,47 @@ export function parseRequest(body: unknown, fileUrls: boolean): ChatRequest {
       chatId,
       messageId: id,
       parts: () => parts.map((part, i) => personsPart(part, `messages: parts.${i}`, fileUrls)),
+      ...all,
     };
   }
-  const isAnswer = last['role'] === 'assistant';
-  const answers = isAnswer ? parts.flatMap(approvalOf) : [];
-  const outputs = isAnswer ? parts.flatMap((part) => outputOf(part, parts)) : [];
-  if (answers.length + outputs.length === 0) {
-    throw invalid(
-      'messages',
-      'the last message is neither a message of a person nor an answer to an approval or a question. Tools run in the workers: their results are not taken from the browser',
-    );
-  }
-  const has = parts.filter((part) => isObject(part) && part['type'] === 'step-start').length;
-  return { kind: 'approve', chatId, answers, outputs, has };
+  if (named.role !== 'assistant') throw noAnswer();
+  const own = answersOf([named]);
+  return {
+    kind: 'decide',
+    chatId,
+    isAnswered: own.answers.length + own.outputs.length > 0,
+    messageId: typeof named.id === 'string' ? answeredId(named.id) : undefined,
+    has: named.parts.filter((part) => isObject(part) && part['type'] === 'step-start').length,
+    ...all,
+  };
+}
+
+/** The error of a request that has nothing for the session. */
+export function noAnswer(): PerdureError {
+  return invalid(
+    'messages',
+    'the last message is neither a message of a person nor an answer to an approval or a question. Tools run in the workers: their results are not taken from the browser',
+  );
+}
+
+/** A message of the page, as far as it is read. */
+interface PageMessage {
+  id: unknown;
+  role: unknown;
+  parts: readonly unknown[];
+}
+
+function readMessage(message: unknown, role?: string): PageMessage | null {
+  if (!isObject(message) || !Array.isArray(message['parts'])) return null;
+  if (role !== undefined && message['role'] !== role) return null;
+  return { id: message['id'], role: message['role'], parts: message['parts'] };
+}
+
+function answersOf(messages: readonly PageMessage[]): Answers {
+  return {
+    answers: messages.flatMap(({ parts }) => parts.flatMap(approvalOf)),
+    outputs: messages.flatMap(({ parts }) => parts.flatMap((part) => outputOf(part, parts))),
+  };
 }
 
 /** Reads an aside. @throws PerdureError `INVALID_ARGUMENT` naming the field */

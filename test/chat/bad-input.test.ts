@@ -164,6 +164,13 @@ test('a user who may not decide cannot approve, and the call waits for somebody 
   const response = await chats.post('', { id: page.chat.id, messages });
   expect([response.status, await response.text()]).toEqual([409, expect.stringContaining('Somebody else')]);
   expect(asked).toEqual(['ada pay']);
+  // A page sends its old answers with each message, which they do not hold back.
+  const said = await chats.post('', { id: page.chat.id, messages: [...messages, user('hello', 'm2')] });
+  expect(said.status).toBe(200);
+  await said.text();
+  expect((await stage.sessions.get(`chat:ada:${page.chat.id}`).queue()).map(({ text }) => text)).toEqual([
+    'hello',
+  ]);
   expect((await stage.sessions.get(`chat:ada:${page.chat.id}`).state()).phase).toBe('approval');
   expect(paid).toBe(0);
 });

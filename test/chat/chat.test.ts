@@ -118,6 +118,48 @@ test.each([6, 7] as const)('version %i: a person approves or rejects a call in t
 });
 
 test.each([6, 7] as const)(
+  'version %i: an approval is decided although a message was sent meanwhile',
+  async (version) => {
+    const { stage, chats } = await open();
+    const page = chats.open(version, stage.id());
+    const session = stage.sessions.get(`ada-${page.chat.id}`);
+    await page.chat.sendMessage({ text: 'pay rent' });
+    const approve = async (): Promise<void> => {
+      const asked = page.chat.messages.flatMap(toolsOf).find(({ state }) => state === 'approval-requested');
+      await page.chat.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: true });
+    };
+    await page.chat.sendMessage({ text: 'hello' });
+    await approve();
+    await page.chat.sendMessage();
+    expect(page.errors).toEqual([]);
+    expect(toolsOf(page.chat.messages[1])).toMatchObject([
+      { state: 'output-available', output: { paid: 'pay rent' } },
+    ]);
+    await untilPhase(session, 'idle');
+    await page.chat.resumeStream();
+    expect(page.chat.messages.map(textOf)).toEqual([
+      'pay rent',
+      '',
+      'hello',
+      expect.stringMatching(/^hello: .*pay rent/),
+    ]);
+
+    // The next message brings a decision along, too.
+    await page.chat.sendMessage({ text: 'pay more' });
+    await page.chat.sendMessage({ text: 'and this' });
+    await approve();
+    await page.chat.sendMessage({ text: 'goodbye' });
+    expect(page.errors).toEqual([]);
+    expect(textOf(page.chat.lastMessage)).toMatch(/^goodbye: .*pay more/);
+    const { items } = await session.calls();
+    expect(items.map(({ decision }) => decision)).toMatchObject([
+      { decision: 'approve', by: 'ada' },
+      { decision: 'approve', by: 'ada' },
+    ]);
+  },
+);
+
+test.each([6, 7] as const)(
   'version %i: a page that is loaded in mid-answer shows the whole answer once',
   async (version) => {
     const { stage, chats } = await open();

@@ -2,6 +2,7 @@
 import { useChat } from '@ai-sdk/react';
 import {
   DefaultChatTransport,
+  isToolUIPart,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   type UIMessage,
 } from 'ai7';
@@ -36,6 +37,10 @@ function Chat({ loaded }: { loaded: UIMessage[] }): ReactNode {
   const [text, setText] = useState('');
   const end = useRef<HTMLDivElement>(null);
   const isBusy = status === 'submitted' || status === 'streaming';
+  // The session would take a message only after the call that waits.
+  const isAsked = messages.some(({ parts }) =>
+    parts.some((part) => isToolUIPart(part) && part.state === 'approval-requested'),
+  );
   useEffect(() => {
     end.current?.scrollIntoView({ block: 'end' });
   });
@@ -49,7 +54,7 @@ function Chat({ loaded }: { loaded: UIMessage[] }): ReactNode {
   }, [isBusy, setMessages]);
   const send = (event: SubmitEvent): void => {
     event.preventDefault();
-    if (text.trim() === '' || isBusy) return;
+    if (text.trim() === '' || isBusy || isAsked) return;
     void sendMessage({ text });
     setText('');
   };
@@ -88,7 +93,7 @@ function Chat({ loaded }: { loaded: UIMessage[] }): ReactNode {
       <form onSubmit={send}>
         <input
           aria-label="Message"
-          placeholder="Message"
+          placeholder={isAsked ? 'A call waits for your decision' : 'Message'}
           value={text}
           onChange={(event) => setText(event.target.value)}
         />
@@ -97,7 +102,9 @@ function Chat({ loaded }: { loaded: UIMessage[] }): ReactNode {
             Stop
           </button>
         ) : (
-          <button type="submit">Send</button>
+          <button type="submit" disabled={isAsked}>
+            Send
+          </button>
         )}
         {!isBusy && messages.at(-1)?.role === 'assistant' && (
           <button type="button" className="quiet" onClick={() => void regenerate()}>
