@@ -61,7 +61,8 @@ export class Sessions {
    * @param agent - its name, or its definition: then the context and a cap on dollars are checked here, too, and not
    * only by its worker.
    * @throws PerdureError `SESSION_EXISTS`; `CONFLICT` when the id is that of a thread of checkpoints, or with
-   * `onExisting: 'use'` when the session has another agent, context or pool; `INVALID_ARGUMENT` naming the field;
+   * `onExisting: 'use'` when the session has another agent, mode, context, cap, pool or folder; `INVALID_ARGUMENT`
+   * naming the field;
    * `TOO_LARGE`; `SERVER_UNAVAILABLE`; with `onExisting: 'use'` `SESSION_FULL`. If the session may have been started
    * all the same, repeat the call with the ids in `details.sessionId` and `details.messageId`
    */

@@ -39,7 +39,11 @@ export interface StartOptions<CONTEXT extends object = object> {
   pool?: string;
   /** Where tools keep files of this session. */
   scratchpadRoot?: string;
-  /** When the id exists: `fail` (default), or `use` the running session of the same agent, which takes the message. */
+  /**
+   * When the id exists: `fail` (default), or `use` the running session of the same agent, which takes the message. It
+   * keeps its mode, context, caps, pool and folder, and refuses other ones; `taskQueue` and `workflowTaskTimeout` are for
+   * a new session only.
+   */
   onExisting?: 'fail' | 'use';
   /** The task queue of the session. Default: the client's. */
   taskQueue?: string;

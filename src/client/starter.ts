@@ -11,6 +11,7 @@ import { canonicalJson, defined } from '../contract/json.ts';
 import { DEFAULT_TASK_QUEUE, SIGNAL, WORKFLOW } from '../contract/names.ts';
 import type { SessionInput } from '../contract/session-input.ts';
 import { threadWorkflowId } from '../contract/thread.ts';
+import { command } from '../session/commands.ts';
 import { retryHint, sessionError } from '../temporal/errors.ts';
 import { findExecution } from '../temporal/executions.ts';
 import { readStartInput } from '../temporal/index.ts';
@@ -98,8 +99,8 @@ export class SessionStarter {
     return new PerdureError('SESSION_EXISTS', message, { cause });
   }
 
-  /** A message for one agent must not reach another agent, or a session with another context. */
-  async #refuseOther(id: string, { agent, context, pool }: SessionInput): Promise<void> {
+  /** A running session keeps what it was started with. A start that asks for anything else is refused. */
+  async #refuseOther(id: string, { agent, context, pool, ...rest }: SessionInput): Promise<void> {
     const started = ((await readStartInput(this.client, id)) ?? {}) as Partial<SessionInput>;
     const { agent: other } = started;
     if (typeof other !== 'string') return;
@@ -110,6 +111,7 @@ export class SessionStarter {
         { details: { field: 'id' } },
       );
     }
+    await this.#refuseSettings(id, rest);
     const shared = started.carried === undefined ? started.pool : started.carried.pool?.id;
     if (pool !== undefined && pool !== shared) {
       const shares = shared === undefined ? 'shares none' : `shares pool ${shared}`;
@@ -127,5 +129,36 @@ export class SessionStarter {
       `context: session ${id} runs with another context. Choose another id, or leave the context out`,
       { details: { field: 'context' } },
     );
+  }
+
+  async #refuseSettings(
+    id: string,
+    { mode, scratchpadRoot, budget = {} }: Pick<SessionInput, 'mode' | 'scratchpadRoot' | 'budget'>,
+  ): Promise<void> {
+    const given = defined({ mode, scratchpadRoot, ...budget });
+    if (Object.keys(given).length === 0) return;
+    const state = await new Session(this.client, id).snapshot();
+    // The start itself fails.
+    if (state.status.kind !== 'active') return;
+    const { limits } = state.budget;
+    const own: Readonly<Record<string, unknown>> = {
+      mode: state.mode,
+      scratchpadRoot: state.scratchpadRoot,
+      ...limits,
+    };
+    for (const [name, value] of Object.entries(given)) {
+      const its = own[name] ?? null;
+      if (value === its) continue;
+      const isCap = Object.hasOwn(budget, name);
+      const field = isCap ? `budget.${name}` : name;
+      const has = its === null ? 'has none' : `has ${JSON.stringify(its)}`;
+      const commands = isCap ? [command('budget', id)] : [];
+      const change = isCap ? `. To change its caps: ${commands[0]}` : '';
+      throw new PerdureError(
+        'CONFLICT',
+        `${field}: session ${id} exists, and ${has}. Choose another id, or leave it out${change}`,
+        { details: { field, ...(isCap && { commands }) } },
+      );
+    }
   }
 }

@@ -90,6 +90,15 @@ describe('start', () => {
     expect(errorOf(refused)).toMatchObject({ code: 'SESSION_EXISTS', next: `perdure show ${id}` });
     const used = await stage.perdure('start', 'echo', 'third', '--id', id, '--use-existing', '--follow');
     expect(used).toMatchObject({ code: 0, stdout: 'you said: third\n' });
+    const capped = ['start', 'echo', 'capped', '--id', id, '--use-existing', '--turns', '5', '--json'];
+    const changed = await stage.perdure(...capped);
+    expect(changed).toMatchObject({ code: 4, stdout: '' });
+    expect(errorOf(changed)).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('budget.turns: session'),
+      next: `perdure budget ${id}`,
+    });
+    expect(await stage.session(id).state()).toMatchObject({ messages: 4, queued: 0 });
     await stage.json('cancel', id);
     await stage.session(id).result();
     const closed = await stage.perdure('start', 'echo', 'fourth', '--id', id, '--use-existing');

@@ -85,6 +85,32 @@ test('a session of another agent is not used: its message was meant for others',
   expect(await session.state()).toMatchObject({ agent: 'echo', messages: 2, queued: 0 });
 });
 
+test('a session that is used keeps its mode, caps and folder, and refuses other ones', async () => {
+  const stage = await echo();
+  const id = stage.id();
+  const start = { id, message: { text: 'one', id: 'm1' }, onExisting: 'use' } as const;
+  const own = { mode: 'chat', budget: { tokens: 9_000, turns: 9 }, scratchpadRoot: '/pad' } as const;
+  const session = await stage.sessions.start('echo', { ...start, ...own });
+  const rows = [
+    [{ mode: 'task' }, 'mode'],
+    [{ budget: { tokens: 9_000, turns: 10 } }, 'budget.turns'],
+    [{ budget: { toolCalls: 5 } }, 'budget.toolCalls'],
+    [{ scratchpadRoot: '/other' }, 'scratchpadRoot'],
+  ] as const;
+  for (const [options, field] of rows) {
+    expect(await rejection(stage.sessions.start('echo', { ...start, ...options }))).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining(`${field}: session ${id} exists, and has`),
+      details: { field },
+    });
+  }
+  // The same start again happens once.
+  await stage.sessions.start('echo', { ...start, ...own });
+  await untilPhase(session, 'idle');
+  await stage.sessions.start('echo', { ...start, ...own });
+  expect((await session.state()).messages).toBe(2);
+});
+
 test('a session that is started with onExisting use and does not exist begins with its message', async () => {
   const stage = await echo();
   const session = await stage.sessions.start('echo', { id: stage.id(), message: 'one', onExisting: 'use' });
