@@ -30,8 +30,8 @@ export function withCallers(command: Command): Command {
     .option('--oidc-issuer <url>', 'accept JWTs of this OpenID Connect provider')
     .option('--oidc-audience <name>', 'the audience of its JWTs: the name of this API at the provider')
     .option('--oidc-jwks <url>', 'where its keys are (default: as its discovery document says)')
-    .option('--oidc-name-claim <name>', "the claim with the caller's name", 'sub')
-    .option('--oidc-roles-claim <name>', 'the claim with the roles', 'roles')
+    .option('--oidc-name-claim <name>', "the claim with the caller's name (default: sub)")
+    .option('--oidc-roles-claim <name>', 'the claim with the roles (default: roles)')
     .option('--oidc-tenant-claim <name>', 'the claim with the tenant; a JWT without it is refused');
 }
 
@@ -74,17 +74,12 @@ export async function callersOf(options: CallersOptions): Promise<Callers> {
 
 function jwtOf(options: CallersOptions): JwtOptions | undefined {
   const { oidcIssuer: issuer, oidcAudience: audience, oidcJwks: jwksUrl } = options;
-  if (issuer === undefined && audience === undefined && jwksUrl === undefined) return undefined;
+  const { oidcNameClaim: nameClaim, oidcRolesClaim: rolesClaim, oidcTenantClaim: tenantClaim } = options;
+  const given = [issuer, audience, jwksUrl, nameClaim, rolesClaim, tenantClaim];
+  if (given.every((option) => option === undefined)) return undefined;
   const missing = issuer === undefined ? '--oidc-issuer' : audience === undefined ? '--oidc-audience' : null;
   if (issuer !== undefined && audience !== undefined) {
-    return {
-      issuer,
-      audience,
-      jwksUrl,
-      nameClaim: options.oidcNameClaim,
-      rolesClaim: options.oidcRolesClaim,
-      tenantClaim: options.oidcTenantClaim,
-    };
+    return { issuer, audience, jwksUrl, nameClaim, rolesClaim, tenantClaim };
   }
   const message = `${missing} is missing. JWTs need --oidc-issuer and --oidc-audience`;
   throw new PerdureError('INVALID_ARGUMENT', message, { details: { option: missing } });

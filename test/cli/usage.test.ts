@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { errorOf, run, start } from './support/perdure.ts';
+import { AGENTS } from './support/stage.ts';
 
 const VERBS = (
   'dev worker versions serve mcp codec-server archive webhooks setup doctor start send ls show tail ' +
@@ -68,6 +69,24 @@ test.each([
   ],
   ['a session beside --all', ['resume', 'a', '--all'], 'leave out --all'],
   ['a filter without --all', ['resume', 'a', '--agent', 'b'], 'need --all'],
+  ['a cancellation with --each alone', ['cancel', 'a', '--each'], '--each: needs --undo'],
+  ['a cancellation with --yes alone', ['cancel', 'a', '--no-undo', '--yes'], '--yes: needs --undo'],
+  ['a host of an MCP server without a port', ['mcp', '--host', '0.0.0.0'], '--host: needs --port'],
+  ['a token of an MCP server without a port', ['mcp', '--token', 'x'.repeat(16)], '--token: needs --port'],
+  ['two modes', ['start', 'a', 'b', '--task', '--mode', 'chat'], "'--task' cannot be used with"],
+  ['an id of no message', ['start', 'a', '--message-id', 'm'], '--message-id: needs a message'],
+  ['an existing session without its id', ['start', 'a', 'b', '--use-existing'], '--use-existing: needs --id'],
+  ['a result of what never happened', ['resolve', 'a', 'c', 'absent', '--output', '1'], '--output: needs'],
+  ['a result of what failed', ['resolve', 'a', 'c', 'failed', '--output', '1'], '--output: needs'],
+  ['a reason of what happened', ['resolve', 'a', 'c', 'landed', '--reason', 'x'], '--reason: needs'],
+  ['a claim without a provider', ['serve', '--oidc-tenant-claim', 'org'], '--oidc-issuer is missing'],
+  ['a build of no deployment', ['worker', AGENTS, '--build-id', '7'], '--build-id: needs --deployment'],
+  [
+    'a module of webhooks that are addresses',
+    ['webhooks', 'test', 'https://x.example', '--module', AGENTS],
+    '--module: needs',
+  ],
+  ['a secret of no address', ['webhooks', 'test', 'chat', '--secret', 'x'], '--secret: needs an address'],
 ])('%s is a usage error', async (_name, args, message) => {
   const { code, stdout, stderr } = await run(args);
   expect(stderr).toContain(message);
@@ -75,6 +94,13 @@ test.each([
   expect(code).toBe(2);
   if (args.length > 0)
     expect(stderr).toMatch(/^error INVALID_ARGUMENT: [^\n]*\n {2}next: perdure .*--help\n$/);
+});
+
+test('dev refuses a port where another server is used', async () => {
+  const { address } = inject('temporal');
+  const ran = await run(['dev', AGENTS, '--port', '7000'], { env: { TEMPORAL_ADDRESS: address } });
+  expect(ran.stderr).toContain(`--port: no server is started here: ${address} (TEMPORAL_ADDRESS) is used`);
+  expect(ran.code).toBe(2);
 });
 
 test('a CommonJS project is told what to change', async () => {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { PerdureError } from '../../contract/errors.ts';
+import { invalid, PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import type { UndoPlan } from '../../contract/undo.ts';
 import { command } from '../../session/commands.ts';
@@ -33,6 +33,8 @@ export function cancel(program: Command, cli: Cli): void {
     .option('--reason <text>', 'why')
     .option('--by <name>', 'who ends it (default: $USER)')
     .action(async (sessionId: string, { reason, by, ...options }: Options) => {
+      if (options.undo !== true && (options.each || options.yes))
+        throw invalid(options.each ? '--each' : '--yes', 'needs --undo');
       const session = await cli.session(sessionId);
       const actor = cli.actor(by);
       const plan = options.undo === true ? await session.undoPlan() : undefined;

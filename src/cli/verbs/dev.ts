@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { relative } from 'node:path';
 import type { Command } from 'commander';
-import { messageOf, PerdureError } from '../../contract/errors.ts';
+import { invalid, messageOf, PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import { type Cli, type Connected, OWN_VALUES } from '../cli.ts';
@@ -33,7 +33,7 @@ export function dev(program: Command, cli: Cli): void {
       const { agentsPath } = await import('../load-agents.ts');
       const path = agentsPath(module);
       // A download or a build ends at the first Ctrl-C; a server that has begun ends with this process, in order.
-      const connected = await startDevServer(cli, ui, port ?? (await ifFree(TEMPORAL_PORT)));
+      const connected = await startDevServer(cli, ui, port);
       const stop = cli.untilInterrupted();
       tellServer(cli, connected);
       const page = await serveHere(cli, connected, (await ifFree(CONSOLE_PORT)) ?? 0);
@@ -89,7 +89,8 @@ async function ifFree(port: number): Promise<number | undefined> {
   return port;
 }
 
-async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): Promise<Connected> {
+async function startDevServer(cli: Cli, ui: boolean, typed: number | undefined): Promise<Connected> {
+  const port = typed ?? (await ifFree(TEMPORAL_PORT));
   const { ensureSearchAttributes, SESSION_SEARCH_ATTRIBUTES } = await import('../../server/index.ts');
   let started = false;
   const connected = await cli.terminal.wait('starting Temporal', (tell) =>
@@ -99,7 +100,11 @@ async function startDevServer(cli: Cli, ui: boolean, port: number | undefined): 
     }),
   );
   started = true;
-  const { connection, namespace, server } = connected.server;
+  const { connection, connectionOptions, namespace, server, sourceName } = connected.server;
+  if (server === null && typed !== undefined) {
+    const used = `${connectionOptions.address} (${sourceName}) is used`;
+    throw invalid('--port', `no server is started here: ${used}. Leave the port out`);
+  }
   if (server === null) {
     await ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).catch((error: unknown) =>
       cli.terminal.warn(`cannot register the search attributes, so ls cannot filter: ${messageOf(error)}`),

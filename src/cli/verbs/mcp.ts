@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { messageOf, PerdureError } from '../../contract/errors.ts';
+import { invalid, messageOf, PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
 import { port as portOf } from '../input.ts';
@@ -9,7 +9,7 @@ import { callersToken, serveUntilInterrupted } from '../serving.ts';
 interface Options {
   allow?: 'decide';
   by?: string;
-  host: string;
+  host?: string;
   port?: number;
   token?: string;
 }
@@ -28,10 +28,13 @@ export function mcp(program: Command, cli: Cli): void {
     )
     .option('--by <name>', 'who sends and decides (default: "$USER via MCP")')
     .option('--port <number>', 'serve over HTTP on this port instead; 0 picks a free one', portOf)
-    .option('--host <name>', 'address to listen on; any but 127.0.0.1 lets other machines in', '127.0.0.1')
+    .option(
+      '--host <name>',
+      'with --port: address to listen on; any but 127.0.0.1 lets other machines in (default: 127.0.0.1)',
+    )
     .option(
       '--token <text>',
-      'token of callers over HTTP (default: PERDURE_HTTP_TOKEN, or a new token, which is printed)',
+      'with --port: token of callers (default: PERDURE_HTTP_TOKEN, or a new token, which is printed)',
     )
     .addHelpText(
       'after',
@@ -44,10 +47,13 @@ export function mcp(program: Command, cli: Cli): void {
         decides: allow === 'decide',
       };
       if (port === undefined) {
+        // Standard input and output would look like a server that hangs.
+        if (host !== undefined) throw invalid('--host', 'needs --port');
+        if (token !== undefined) throw invalid('--token', 'needs --port');
         const { serveOverStdio } = await loaded(import('../mcp/stdio.ts'));
         return serveOverStdio(options, cli.untilInterrupted());
       }
-      await serveOverHttp(cli, options, { host, port }, token);
+      await serveOverHttp(cli, options, { host: host ?? '127.0.0.1', port }, token);
     });
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Resolution } from '../../contract/calls.ts';
-import { PerdureError } from '../../contract/errors.ts';
+import { invalid, PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
@@ -62,6 +62,8 @@ export function resolve(program: Command, cli: Cli): void {
 }
 
 async function resolutionOf(outcome: string, { output, reason }: Options): Promise<Resolution> {
+  if (output !== undefined && outcome !== 'landed') throw invalid('--output', 'needs the outcome landed');
+  if (reason !== undefined && outcome !== 'failed') throw invalid('--reason', 'needs the outcome failed');
   switch (outcome) {
     case 'landed':
       return { outcome, output: output === undefined ? null : await jsonOrTextOf('--output', output) };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import type { Session, StartOptions } from '../../client/index.ts';
-import { isPerdureError, PerdureError } from '../../contract/errors.ts';
+import { invalid, isPerdureError, PerdureError } from '../../contract/errors.ts';
 import type { SendInput } from '../../contract/inputs.ts';
 import { defined } from '../../contract/json.ts';
 import { command } from '../../session/commands.ts';
@@ -30,7 +30,7 @@ export function start(program: Command, cli: Cli): void {
     .argument('<agent>', 'name of the agent')
     .argument('[message]', 'the first message; - reads standard input')
     .option('--id <id>', "the session's id (default: random)")
-    .option('--task', 'short for --mode task')
+    .addOption(new Option('--task', 'short for --mode task').conflicts('mode'))
     .addOption(
       new Option('--mode <mode>', 'chat waits for more messages, task ends with the answer').choices([
         'chat',
@@ -47,6 +47,9 @@ export function start(program: Command, cli: Cli): void {
     .option('--follow', 'show what the session does until it waits or closes')
     .action(async (agent: string, message: string | undefined, options: Options) => {
       const { terminal } = cli;
+      if (message === undefined && options.messageId !== undefined)
+        throw invalid('--message-id', 'needs a message');
+      if (options.useExisting && options.id === undefined) throw invalid('--use-existing', 'needs --id');
       const first =
         message === undefined
           ? undefined

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { PerdureError } from '../../contract/errors.ts';
+import { invalid, PerdureError } from '../../contract/errors.ts';
 import type { Webhook, WebhookTest } from '../../webhooks/index.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT } from '../failures.ts';
@@ -62,12 +62,17 @@ function lineOf({
 /** The webhooks to test, by name or address. @throws PerdureError `INVALID_ARGUMENT` */
 async function webhooksOf(
   named: readonly string[],
-  { module, secret = process.env['PERDURE_WEBHOOK_SECRET'] }: Options,
+  { module, secret: typed }: Options,
 ): Promise<Record<string, Webhook>> {
   const found: Record<string, Webhook> = {};
   const names = named.filter((name) => !/^https?:/.test(name));
+  const isModuleRead = names.length > 0 || named.length === 0;
+  if (module !== undefined && !isModuleRead) throw invalid('--module', 'needs the name of a webhook');
+  // The webhooks of a module have their own secrets.
+  if (typed !== undefined && names.length === named.length) throw invalid('--secret', 'needs an address');
+  const secret = typed ?? process.env['PERDURE_WEBHOOK_SECRET'];
   for (const url of named) if (!names.includes(url)) found[url] = { url, secret: secret || null };
-  if (names.length === 0 && named.length > 0) return found;
+  if (!isModuleRead) return found;
   const { agentsPath, loadAgents } = await import('../load-agents.ts');
   const path = agentsPath(module);
   const { webhooks: known = {} } = await loadAgents(path, () => undefined);

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { PerdureError } from '../../contract/errors.ts';
+import { invalid, PerdureError } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import type { DeploymentOptions } from '../../worker/index.ts';
 import type { Cli } from '../cli.ts';
@@ -38,7 +38,10 @@ export function worker(program: Command, cli: Cli): void {
         '\nmodel that is a text comes from OPENAI_BASE_URL and OPENAI_API_KEY. It can also' +
         '\nexport `webhooks` and `rateLimits`.',
     )
-    .action(async (module: string | undefined, options: Options) => {
+    .action(async (module: string | undefined, options: Options, typed: Command) => {
+      // The environment of a container may name a build without a deployment.
+      if (options.deployment === undefined && typed.getOptionValueSource('buildId') === 'cli')
+        throw invalid('--build-id', 'needs --deployment <name>');
       const { agentsPath } = await import('../load-agents.ts');
       const path = agentsPath(module);
       const { runWorker } = await import('../run-worker.ts');
