@@ -2,7 +2,14 @@
 
 import type { ModelPrice } from '../contract/manifest.ts';
 import type { AgentOptions, DefinedAgent } from './agent-options.ts';
-import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
+import {
+  choiceProblem,
+  countProblem,
+  durationProblem,
+  kindProblem,
+  LONGEST_TIMER,
+  nameProblem,
+} from './checks.ts';
 import { contextWindowProblem } from './context-window.ts';
 import { contextSchemaProblem, outputSchemaProblem } from './input-schema.ts';
 
@@ -76,8 +83,8 @@ export function limitsProblem(options: Checkable, models: DefinedAgent['models']
     countProblem('subAgents.depth', options.subAgents?.depth) ??
     countProblem('subAgents.open', options.subAgents?.open) ??
     choiceProblem('toolOrder', options.toolOrder, ['ordered', 'parallel']) ??
-    durationProblem('heartbeat', options.heartbeat) ??
-    durationProblem('modelTimeout', options.modelTimeout) ??
+    durationProblem('heartbeat', options.heartbeat, { longest: LONGEST_TIMER }) ??
+    durationProblem('modelTimeout', options.modelTimeout, { longest: LONGEST_TIMER }) ??
     durationProblem('modelCallTimeout', options.modelCallTimeout)
   );
 }

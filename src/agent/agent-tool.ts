@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { PerdureError } from '../contract/errors.ts';
 import type { AtEnd, BackgroundStart } from '../contract/tree.ts';
 import type { DefinedAgent } from './agent-options.ts';
-import { choiceProblem, kindProblem, nameProblem } from './checks.ts';
+import { choiceProblem, durationProblem, kindProblem, LONGEST_TIMER, nameProblem } from './checks.ts';
 import { checkedTool, type DefinedTool, NotAttemptedError } from './define-tool.ts';
 import type { ToolOptions } from './tool-options.ts';
 
@@ -106,6 +106,7 @@ export function agentTool<INPUT, OUTPUT>(
       ? null
       : `agentTool: taskQueue is ${JSON.stringify(taskQueue)}: write the name of a task queue, or leave it out`) ??
     (background === undefined ? null : kindProblem('agentTool: background', background, 'true or false')) ??
+    durationProblem('agentTool: recheck', recheck, { longest: LONGEST_TIMER }) ??
     choiceProblem('agentTool: atEnd', atEnd, ['wait', 'cancel']) ??
     (atEnd === undefined || background === true
       ? null

@@ -2,8 +2,10 @@
 import type { Duration } from '@temporalio/common';
 import * as z from 'zod';
 import type { BuiltIn } from '../contract/built-in.ts';
+import { PerdureError } from '../contract/errors.ts';
 import type { JsonValue } from '../contract/json.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
+import { durationProblem } from './checks.ts';
 import { type DefinedTool, defineTool } from './define-tool.ts';
 
 const YEAR: Duration = '365 days';
@@ -12,7 +14,7 @@ const YEAR: Duration = '365 days';
 export interface TimedOptions {
   /** When the model should use the tool. */
   description?: string;
-  /** How far away the time may be. Default: 365 days. */
+  /** How far away the time may be: at most 10 years. Default: 365 days. */
   max?: Duration;
 }
 
@@ -32,6 +34,8 @@ export interface SleepInput {
  * A tool with which the model waits until a time. The call stays open until then, without holding a process, over
  * deploys, rollovers and rewinds. A message with mode `interrupt` ends the wait, and so does a person (`perdure wake`).
  *
+ * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write
+ *
  * @example
  * ```ts
  * import { defineAgent, remindMe, scratchpad, sleepUntil } from 'perdure';
@@ -49,7 +53,7 @@ export function sleepUntil({
   max = YEAR,
 }: TimedOptions = {}): DefinedTool<SleepInput, JsonValue> {
   return builtIn<SleepInput>(
-    { kind: 'sleep', maxMs: msToNumber(max) },
+    { kind: 'sleep', maxMs: maxMsOf('sleepUntil: max', max) },
     description ?? 'Wait until a time, and go on then. Say what you wait for.',
     z.object({ ...when, reason: z.string().min(1).max(1_000) }),
   );
@@ -62,13 +66,17 @@ export interface ReminderInput {
   text: string;
 }
 
-/** A tool with which the model sends itself a message at a time, and goes on meanwhile. For sessions of mode `chat`. */
+/**
+ * A tool with which the model sends itself a message at a time, and goes on meanwhile. For sessions of mode `chat`.
+ *
+ * @throws PerdureError `INVALID_DEFINITION` naming the field and what to write
+ */
 export function remindMe({
   description,
   max = YEAR,
 }: TimedOptions = {}): DefinedTool<ReminderInput, JsonValue> {
   return builtIn<ReminderInput>(
-    { kind: 'reminder', maxMs: msToNumber(max) },
+    { kind: 'reminder', maxMs: maxMsOf('remindMe: max', max) },
     description ?? 'Get a message of your own at a time. You go on meanwhile.',
     z.object({ ...when, text: z.string().min(1).max(4_000) }),
   );
@@ -120,6 +128,12 @@ export function agentStop(): DefinedTool<{ session: string; reason?: string | un
       reason: z.string().max(1_000).optional(),
     }),
   );
+}
+
+function maxMsOf(field: string, max: Duration): number {
+  const problem = durationProblem(field, max);
+  if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
+  return msToNumber(max);
 }
 
 function builtIn<INPUT>(

@@ -2,8 +2,24 @@
 import type { Duration } from '@temporalio/common';
 import { msToNumber } from '../temporal/sdk-time.ts';
 
-/** A duration must be valid, and longer than `least` milliseconds. */
-export function durationProblem(field: string, value: Duration | undefined, least = 1): string | null {
+/** How long a duration may be, in milliseconds and in words. */
+export interface Longest {
+  ms: number;
+  words: string;
+}
+
+/** Of what a timer of Node measures, which ends a longer wait after one millisecond. */
+export const LONGEST_TIMER: Longest = { ms: 2 ** 31 - 1, words: '2147483647 milliseconds, almost 25 days' };
+
+/** Of what a timer of the session measures. The end of the wait is a date, and dates have an end. */
+const LONGEST_WAIT: Longest = { ms: 10 * 365 * 86_400_000, words: '10 years' };
+
+/** A duration must be valid, at least `least` milliseconds, and not longer than its timer can measure. */
+export function durationProblem(
+  field: string,
+  value: Duration | undefined,
+  { least = 1, longest = LONGEST_WAIT }: { least?: number; longest?: Longest } = {},
+): string | null {
   if (value === undefined) return null;
   let ms = Number.NaN;
   try {
@@ -11,9 +27,9 @@ export function durationProblem(field: string, value: Duration | undefined, leas
   } catch {
     // It stays `NaN`.
   }
-  return Number.isFinite(ms) && ms >= least
-    ? null
-    : `${field} is ${JSON.stringify(value)}: write milliseconds, or a duration such as '30s'`;
+  const given = `${field} is ${typeof value === 'number' ? value : JSON.stringify(value)}`;
+  if (ms > longest.ms) return `${given}: the longest is ${longest.words}. Write a shorter one`;
+  return ms >= least ? null : `${given}: write milliseconds, or a duration such as '30s'`;
 }
 
 /** A value must have the right type. Otherwise it would be ignored, or sent to a provider. */

@@ -38,7 +38,7 @@ export interface ModelOutputOptions<INPUT, OUTPUT> {
 
 /** How people approve the calls of a tool. */
 export interface ApprovalRules {
-  /** How long a call waits for people. Default: for ever. */
+  /** How long a call waits for people, at most 10 years. Default: for ever. */
   expires?: Duration;
   /** What happens if nobody decides in that time. Default: `reject`. */
   onExpiry?: 'approve' | 'reject';
@@ -73,7 +73,7 @@ export interface ToolOptions<INPUT, OUTPUT, CONTEXT = unknown> {
     | ((input: INPUT, options: ApprovalOptions<CONTEXT>) => boolean | PromiseLike<boolean>);
   /** Who must approve a call, and until when. Default: anybody, without an end. */
   approval?: ApprovalRules;
-  /** How long one attempt may take. Default: one minute. */
+  /** How long one attempt may take, at most 2147483647 milliseconds (almost 25 days). Default: one minute. */
   timeout?: Duration;
   /**
    * How long an attempt can still take effect after its `abortSignal` or its worker's death. Default: 5 seconds. A tool

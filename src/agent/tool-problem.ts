@@ -1,6 +1,13 @@
 /** What is wrong with the definition of a tool. */
 
-import { choiceProblem, countProblem, durationProblem, kindProblem, nameProblem } from './checks.ts';
+import {
+  choiceProblem,
+  countProblem,
+  durationProblem,
+  kindProblem,
+  LONGEST_TIMER,
+  nameProblem,
+} from './checks.ts';
 import { compensationProblem } from './compensation.ts';
 import { contextSchemaProblem, schemaProblem } from './input-schema.ts';
 import type { ApprovalRules, Idempotency, ToolOptions } from './tool-options.ts';
@@ -75,12 +82,18 @@ export function toolProblem<INPUT, OUTPUT, CONTEXT>(
     compensationProblem(options) ??
     idempotencyProblem(idempotency) ??
     countProblem('maxAttempts', maxAttempts) ??
-    durationProblem('timeout', timeout) ??
-    durationProblem('settle', settle, 0) ??
-    durationProblem('approval.expires', approval?.expires) ??
+    durationProblem('timeout', timeout, { longest: LONGEST_TIMER }) ??
+    durationProblem('settle', settle, { least: 0 }) ??
+    expiryProblem(approval?.expires) ??
     choiceProblem('approval.onExpiry', approval?.onExpiry, ['approve', 'reject']) ??
     schemaProblem(options)
   );
+}
+
+/** `Infinity`, for example, is meant well: without the option, a call waits for ever. */
+function expiryProblem(expires: ApprovalRules['expires']): string | null {
+  const problem = durationProblem('approval.expires', expires);
+  return problem && `${problem}, or leave it out: the call then waits for ever`;
 }
 
 /** Only `true` and a function ask a person. Anything else would let every call run, so it is refused. */

@@ -36,7 +36,7 @@ export function windowLimits(limits: Readonly<Record<string, RateLimit>>): Map<s
 function windowLimit(field: string, limit: RateLimit): WindowLimit {
   const { requestsPerMinute, tokensPerMinute, window = MINUTE_MS, fromHeaders = false } = limit;
   const problem =
-    nameProblem(`${field}.`, limit, FIELDS) ?? durationProblem(`${field}.window`, window, 1_000);
+    nameProblem(`${field}.`, limit, FIELDS) ?? durationProblem(`${field}.window`, window, { least: 1_000 });
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
   if (typeof fromHeaders !== 'boolean')
     throw invalid(`${field}.fromHeaders`, `${JSON.stringify(fromHeaders)} must be true or false`);

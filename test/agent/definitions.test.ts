@@ -13,12 +13,16 @@ import { archiveWorkflowId } from '../../src/contract/archive.ts';
 import { sha256Hex } from '../../src/contract/json.ts';
 import {
   type AgentOptions,
+  agentTool,
   createWorker,
   type DefinedAgent,
   type DefinedTool,
   defineAgent,
   defineTool,
   isPerdureError,
+  remindMe,
+  sleepUntil,
+  type ToolOptions,
 } from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
 
@@ -115,7 +119,30 @@ const TOOLS: [unknown, string][] = [
     { inputSchema, execute, idempotency: { scope: 'global', ttl: 'long' } },
     'idempotency.ttl is "long": write milliseconds',
   ],
+  [
+    { inputSchema, execute, timeout: '30 days' },
+    'timeout is "30 days": the longest is 2147483647 milliseconds, almost 25 days. Write a shorter one',
+  ],
+  [{ inputSchema, execute, timeout: 2 ** 31 }, 'timeout is 2147483648: the longest is 2147483647'],
+  [{ inputSchema, execute, timeout: Number.POSITIVE_INFINITY }, 'timeout is Infinity: the longest is'],
+  [{ inputSchema, execute, settle: '4000 days' }, 'settle is "4000 days": the longest is 10 years'],
+  [
+    { inputSchema, execute, needsApproval: true, approval: { expires: Number.MAX_SAFE_INTEGER } },
+    'approval.expires is 9007199254740991: the longest is 10 years. Write a shorter one, or leave it out: the call then ',
+  ],
+  [
+    { inputSchema, execute, idempotency: { scope: 'global', ttl: '4000 days' } },
+    'idempotency.ttl is "4000 days": the longest is 10 years',
+  ],
 ];
+
+test.each<Partial<ToolOptions<{ id: string }, string>>>([
+  { timeout: 2 ** 31 - 1, settle: '3650 days' },
+  { needsApproval: true, approval: { expires: '3650 days' } },
+  { idempotency: { scope: 'global', ttl: '3650 days' } },
+])('a tool may have the longest durations: %o', (options) => {
+  expect(defineTool({ inputSchema, execute, ...options })).toMatchObject(options);
+});
 
 test.each(TOOLS.map(([options, message]) => ({ options, message })))(
   'a tool is refused: $message',
@@ -125,6 +152,21 @@ test.each(TOOLS.map(([options, message]) => ({ options, message })))(
     expect(refusal(() => defineAgent(agent))).toContain(`agent support: tools.pay: ${message}`);
   },
 );
+
+test.each<[() => unknown, string]>([
+  [() => sleepUntil({ max: '4000 days' }), 'sleepUntil: max is "4000 days": the longest is 10 years'],
+  [
+    () => sleepUntil({ max: Number.POSITIVE_INFINITY }),
+    'sleepUntil: max is Infinity: the longest is 10 years',
+  ],
+  [() => remindMe({ max: 'later' as never }), 'remindMe: max is "later": write milliseconds, or a duration'],
+  [
+    () => agentTool('clerk', { description: 'Files.', recheck: '4000 days' }),
+    'agentTool: recheck is "4000 days": the longest is 2147483647 milliseconds',
+  ],
+])('a ready-made tool is refused: %#', (define, message) => {
+  expect(refusal(define)).toContain(message);
+});
 
 test('a slip in a name is refused, for a guard that nobody reads guards nothing', () => {
   const slip = { inputSchema, execute, needsAproval: true };
@@ -250,6 +292,12 @@ const AGENTS: [Partial<Record<keyof AgentOptions, unknown>>, string][] = [
   [{ toolOrder: 'random' }, `agent support: toolOrder is "random": write 'ordered' or 'parallel'`],
   [{ heartbeat: 'often' }, 'agent support: heartbeat is "often": write milliseconds'],
   [{ modelTimeout: 0 }, 'agent support: modelTimeout is 0: write milliseconds'],
+  [{ heartbeat: '25 days' }, 'agent support: heartbeat is "25 days": the longest is 2147483647 milliseconds'],
+  [{ modelTimeout: '30 days' }, 'agent support: modelTimeout is "30 days": the longest is 2147483647'],
+  [
+    { modelCallTimeout: '4000 days' },
+    'agent support: modelCallTimeout is "4000 days": the longest is 10 years',
+  ],
   [
     { tools: { 'a b': defineTool({ inputSchema, execute }) } },
     `agent support: tools.a b: write 1 to 64 letters, digits, '-' or '_' as its name`,
