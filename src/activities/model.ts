@@ -8,7 +8,13 @@ import { messageOf } from '../contract/errors.ts';
 import { LOST, UNKNOWN_KEY } from '../contract/failure.ts';
 import { resultBytesOf } from '../contract/limits.ts';
 import type { Message } from '../contract/messages.ts';
-import type { ModelFailureKind, ModelInput, ModelResult, ReadEnd } from '../contract/model-call.ts';
+import type {
+  ModelFailureKind,
+  ModelInput,
+  ModelResult,
+  NoReplyReason,
+  ReadEnd,
+} from '../contract/model-call.ts';
 import { outputRequest } from '../contract/output.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { viewOf } from '../contract/view.ts';
@@ -22,7 +28,7 @@ import { detailsBefore, type LiveOutlet, LiveSender } from './live-sender.ts';
 import type { RequestFailure } from './model-errors.ts';
 import { messagesWithFiles } from './prompt.ts';
 import type { RateGate } from './rate-gate.ts';
-import { Reading } from './reads.ts';
+import { Reading, stopReason } from './reads.ts';
 import { recordedReply } from './recorded-reply.ts';
 import type { RequestResult } from './reply-collector.ts';
 import { modeOf, requestModel } from './request-model.ts';
@@ -32,36 +38,33 @@ import { type FindAgent, newManifest, noAgent } from './tool.ts';
 import { tracedRequest } from './traced.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
+import { Unasked } from './unasked.ts';
 
 /** The type of failures after which Temporal may retry the attempt: none of its requests was billed. */
 const UNBILLED = 'ProviderUnavailable';
 /** The longest `retry-after` that a retry waits for, in milliseconds. For a longer one, the session waits visibly. */
 const QUIET_MS = 60_000;
 
+/** What the `model` activity needs of its worker. */
+interface ModelRunner {
+  find: FindAgent;
+  memory: TranscriptMemory;
+  began: (taskToken: string) => void;
+  values?: ValueStore | undefined;
+  outlet: LiveOutlet;
+  rates: RateGate | undefined;
+}
+
 /** Asks the models in order. {@link ModelResult} lists the outcomes. */
-export async function runModel(
-  {
-    find,
-    memory,
-    began,
-    values,
-    outlet,
-    rates,
-  }: {
-    find: FindAgent;
-    memory: TranscriptMemory;
-    began: (taskToken: string) => void;
-    values?: ValueStore | undefined;
-    outlet: LiveOutlet;
-    rates: RateGate | undefined;
-  },
-  input: ModelInput,
-): Promise<ModelResult> {
+export async function runModel(runner: ModelRunner, input: ModelInput): Promise<ModelResult> {
   const context = Context.current();
-  const storing = storingOf(context, values);
+  const storing = storingOf(context, runner.values);
   const before = detailsBefore(context);
-  const withReads = (result: ModelResult, reads: readonly ReadEnd[] = before.reads ?? []): ModelResult =>
-    reads.length === 0 ? result : { ...result, reads: [...reads] };
+  const withReads = (result: ModelResult, reads: readonly ReadEnd[] = before.reads ?? []): ModelResult => {
+    const cutShort = result.kind === 'failed' && result.failure === 'interrupted' && shutDown(context);
+    const ended: ModelResult = cutShort ? { ...result, released: true } : result;
+    return reads.length === 0 ? ended : { ...ended, reads: [...reads] };
+  };
   // Check this first: the previous worker's request may have been billed.
   if (context.info.attempt > 1 && before.stage !== 'reading') {
     const end = await lastAttempt(context);
@@ -70,73 +73,116 @@ export async function runModel(
     if (end === 'failed')
       return withReads(failed('interrupted', 'the previous attempt failed unexpectedly', 1));
   }
-  const agent = find(input.agent);
-  if (agent === undefined) return withReads(noAgent(input.agent));
-  if (agent.manifest.digest !== input.manifest) return withReads(newManifest(context, agent));
-  const misfit = await contextMisfit(agent, input.context);
-  if (misfit !== null) return withReads(misfit);
-  const instructions = await instructionsFor(agent.definition, input.context, {
-    bytes: agent.manifest.instructionsBytes ?? 0,
-    // No heartbeat is sent while this runs.
-    ms: (context.info.heartbeatTimeoutMs ?? 10_000) / 2,
-    signal: context.cancellationSignal,
-  });
-  if (!instructions.ok) {
-    if (context.cancellationSignal.aborted)
-      return withReads(failed('interrupted', 'cancelled before the request', 0));
-    const message = `the instructions of ${input.agent} failed: ${instructions.problem}`;
-    return withReads({ kind: 'unavailable', reason: 'instructions_failed', message });
-  }
-  const { output } = agent.manifest;
-  let messages: readonly Message[];
-  let base: number;
-  try {
-    ({ messages, base } = await transcript(context, memory, input.digest));
-  } catch (error) {
-    if (context.cancellationSignal.aborted) {
-      return withReads(failed('interrupted', 'cancelled before the request', 0));
-    }
-    return withReads(failed('history', messageOf(error), 0));
-  }
-  let seen = viewOf(messages, base);
-  const reading =
-    input.first === undefined ? null : new Reading({ context, agent, input, messages, before, storing });
-  if (reading !== null && input.first !== undefined) {
-    const blocks = await reading.run(input.first);
-    const reason = await reading.noReply(blocks, resultBytesOf(input.first));
-    if (reason !== null) return withReads({ kind: 'results', reason }, reading.ends);
-    seen = [...seen, { id: '', role: 'tool', created_at: '', blocks }];
-  }
-  if (input.aside !== undefined) seen = asidePrompt(seen, messages, input.aside);
-  let files: Files;
-  try {
-    files = await filesOf(context, values, messagesWithFiles(seen));
-  } catch (error) {
-    return withReads(failed('history', messageOf(error), 0), reading?.ends);
-  }
-  began(context.info.base64TaskToken);
-  const live = new LiveSender(context, reading?.kept ?? [], outlet);
+  const unasked = new Unasked(context, before);
+  const {
+    prompt,
+    result: known,
+    reading,
+  } = await unasked.during(() =>
+    prepare(runner, input, { context, before: before.reads ?? [], unasked, storing }),
+  );
+  if (prompt === undefined) return withReads(known, reading?.ends);
+  const reason = await unasked.pass(reading !== undefined);
+  if (reason !== null) return withReads(noRequest(reason, reading), reading?.ends);
+  runner.began(context.info.base64TaskToken);
+  const live = new LiveSender(context, reading?.kept ?? [], runner.outlet);
+  const { agent, messages, base, view, instructions, files } = prompt;
   try {
     const ask = (asked: readonly Message[]): Promise<ModelResult> =>
       askInOrder(context, agent, input, {
         messages: asked,
-        instructions:
-          instructions.text +
-          (output === undefined || input.aside !== undefined ? '' : outputRequest(output)),
+        instructions,
         files,
         storing,
         live,
-        rates,
+        rates: runner.rates,
       });
     const result =
       input.compact === undefined
-        ? named(await ask(seen), seen)
-        : await compact(ask, { agent, input: input.compact, messages, base, view: seen });
-    const cutShort = result.kind === 'failed' && result.failure === 'interrupted' && shutDown(context);
-    return withReads(cutShort ? { ...result, released: true } : result, reading?.ends);
+        ? named(await ask(view), view)
+        : await compact(ask, { agent, input: input.compact, messages, base, view });
+    return withReads(result, reading?.ends);
   } finally {
     live.stop();
   }
+}
+
+/** What a model is asked with. */
+interface Prompt {
+  agent: AgentRuntime;
+  /** The transcript of the session from the message `base` on. */
+  messages: readonly Message[];
+  base: number;
+  /** What the model sees of it. */
+  view: readonly Message[];
+  instructions: string;
+  files: Files;
+}
+
+/** The prompt, or the result of a call that asks no model. */
+type Prepared = { reading?: Reading | undefined } & (
+  | { prompt: Prompt; result?: never }
+  | { prompt?: never; result: ModelResult }
+);
+
+/** Runs the reads that come first, and collects what the prompt needs. */
+async function prepare(
+  { find, memory, values }: ModelRunner,
+  input: ModelInput,
+  {
+    context,
+    ...parts
+  }: Pick<ConstructorParameters<typeof Reading>[0], 'context' | 'before' | 'unasked' | 'storing'>,
+): Promise<Prepared> {
+  const agent = find(input.agent);
+  if (agent === undefined) return { result: noAgent(input.agent) };
+  if (agent.manifest.digest !== input.manifest) return { result: newManifest(context, agent) };
+  const misfit = await contextMisfit(agent, input.context);
+  if (misfit !== null) return { result: misfit };
+  const given = await instructionsFor(agent.definition, input.context, {
+    bytes: agent.manifest.instructionsBytes ?? 0,
+    signal: context.cancellationSignal,
+  });
+  if (!given.ok) {
+    if (context.cancellationSignal.aborted) return { result: noRequest(stopReason(context)) };
+    const message = `the instructions of ${input.agent} failed: ${given.problem}`;
+    return { result: { kind: 'unavailable', reason: 'instructions_failed', message } };
+  }
+  const { output } = agent.manifest;
+  const instructions =
+    given.text + (output === undefined || input.aside !== undefined ? '' : outputRequest(output));
+  let reading: Reading | undefined;
+  try {
+    const { messages, base } = await Promise.race([
+      transcript(context, memory, input.digest),
+      context.cancelled,
+    ]);
+    let view = viewOf(messages, base);
+    if (input.first !== undefined) {
+      reading = new Reading({ context, agent, input, messages, ...parts });
+      const blocks = await reading.run(input.first);
+      const reason = reading.noReply(blocks, resultBytesOf(input.first));
+      if (reason !== null) return { result: { kind: 'results', reason }, reading };
+      view = [...view, { id: '', role: 'tool', created_at: '', blocks }];
+    }
+    if (input.aside !== undefined) view = asidePrompt(view, messages, input.aside);
+    // A store may be slow, or not answer at all.
+    const files = await Promise.race([filesOf(context, values, messagesWithFiles(view)), context.cancelled]);
+    return { prompt: { agent, messages, base, view, instructions, files }, reading };
+  } catch (error) {
+    const result = context.cancellationSignal.aborted
+      ? noRequest(stopReason(context), reading)
+      : failed('history', messageOf(error), 0);
+    return { result, reading };
+  }
+}
+
+/** The result of a call that must not ask a model any more. */
+function noRequest(reason: NoReplyReason, reading?: Reading): ModelResult {
+  if (reading !== undefined) return { kind: 'results', reason };
+  return reason === 'not_wanted'
+    ? failed('worker_lost', "the server did not confirm that the call is still this worker's", 0)
+    : failed('interrupted', 'cancelled before the request', 0);
 }
 
 /** Names the largest message when the model refuses the prompt as too large. */

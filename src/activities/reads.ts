@@ -12,7 +12,6 @@ import { isPerdureError, messageOf } from '../contract/errors.ts';
 import { defined, type JsonObject, type JsonValue, jsonSize } from '../contract/json.ts';
 import { readKey } from '../contract/keys.ts';
 import { LIMIT } from '../contract/limits.ts';
-import type { LiveText } from '../contract/live-text.ts';
 import {
   type CallResult,
   type Message,
@@ -29,11 +28,9 @@ import type {
   ReadsInput,
   ReadsResult,
 } from '../contract/model-call.ts';
-import { QUERY } from '../contract/names.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { isMain } from '../contract/view.ts';
 import { Fence } from './fence.ts';
-import { encodeDetails, type HeartbeatAnswer, recordHeartbeat } from './heartbeats.ts';
 import { detailsBefore } from './live-sender.ts';
 import { questionIn } from './questions.ts';
 import { recorded } from './recordable.ts';
@@ -45,13 +42,8 @@ import { aborted, contextOf, errorText, execute } from './tool-execution.ts';
 import { tracedRead } from './traced.ts';
 import { transcript } from './transcript.ts';
 import type { TranscriptMemory } from './transcript-memory.ts';
+import { Unasked } from './unasked.ts';
 
-/** Reads that take longer are marked in heartbeats, and then the worker asks the session before it asks the model. */
-const LONG_MS = 1_000;
-/** The SDK's own heartbeat is sent at once. The mark follows later, so the mark is what a successor finds. */
-const MARK_AFTER_MS = 100;
-/** How long the session may take to say whether it wants a reply. */
-const ASK_MS = 1_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 
 /** The `reads` activity. */
@@ -69,30 +61,29 @@ export async function runReads(
   if (agent.manifest.digest !== input.manifest) {
     return { ...newManifest(context, agent), ...(before.reads && { reads: [...before.reads] }) };
   }
-  let messages: readonly Message[];
-  try {
-    ({ messages } = await transcript(context, memory, input.digest));
-  } catch (error) {
-    if (context.cancellationSignal.aborted) return { kind: 'results', reason: stopReason(context) };
-    return { kind: 'unreadable', message: messageOf(error) };
-  }
-  const reading = new Reading({ context, agent, input, messages, before, storing });
-  await reading.run(input);
-  const stopped = context.cancellationSignal.aborted;
-  return { kind: 'results', reason: stopped ? stopReason(context) : 'reads_only', reads: reading.ends };
+  const unasked = new Unasked(context, before);
+  return unasked.during(async () => {
+    let messages: readonly Message[];
+    try {
+      ({ messages } = await transcript(context, memory, input.digest));
+    } catch (error) {
+      if (context.cancellationSignal.aborted) return { kind: 'results', reason: stopReason(context) };
+      return { kind: 'unreadable', message: messageOf(error) };
+    }
+    const { reads = [] } = before;
+    const reading = new Reading({ context, agent, input, messages, before: reads, unasked, storing });
+    await reading.run(input);
+    const stopped = context.cancellationSignal.aborted;
+    return { kind: 'results', reason: stopped ? stopReason(context) : 'reads_only', reads: reading.ends };
+  });
 }
 
-function stopReason(context: Context): NoReplyReason {
+/** Why a call was stopped. */
+export function stopReason(context: Context): NoReplyReason {
   return shutDown(context) ? 'released' : 'cancelled';
 }
 
-/**
- * The reads of one activity.
- *
- * After {@link LONG_MS} the heartbeats say `reading`. A successor that finds `reading` knows that no model was asked,
- * so the worker must record `asking` before it asks the model. Without a mark a successor cannot know. Only this class
- * sends `reading`, one request after the other, and none after `asking`.
- */
+/** The reads of one activity. */
 export class Reading {
   /** The reads that have ended. */
   readonly ends: ReadEnd[];
@@ -102,29 +93,25 @@ export class Reading {
   readonly #calls: readonly ToolCallBlock[];
   readonly #running = new Set<string>();
   readonly #storing: Storing | undefined;
-  /** Whether a successor can conclude that no model was asked. */
-  #isMarked: boolean;
-  /** Whether a mark got no answer: the server may record it after later marks. */
-  #isUnsure = false;
-  #marking: Promise<unknown> = Promise.resolve();
 
   constructor(options: {
     context: Context;
     agent: AgentRuntime;
     input: { context?: JsonObject };
     messages: readonly Message[];
-    /** The heartbeat details of the previous attempt. */
-    before: Partial<LiveText>;
+    /** Reads that have ended in the previous attempt. */
+    before: readonly ReadEnd[];
+    unasked: Unasked;
     storing: Storing | undefined;
   }) {
-    const { context, agent, input, messages, before, storing } = options;
+    const { context, agent, input, messages, before, unasked, storing } = options;
     this.#storing = storing;
     this.#context = context;
     this.#agent = agent;
     this.#given = input.context;
     this.#calls = (messages.findLast(isMain)?.blocks ?? []).filter((block) => block.kind === 'tool_call');
-    this.ends = [...(before.reads ?? [])];
-    this.#isMarked = before.stage === 'reading';
+    this.ends = [...before];
+    unasked.reads = () => ({ reads: this.kept, running: [...this.#running] });
   }
 
   /** Results that heartbeats keep if this worker dies. */
@@ -144,18 +131,8 @@ export class Reading {
   }: Partial<ReadFirst> & Pick<ReadFirst, 'reads'>): Promise<ToolResultBlock[]> {
     const stop = stopWith(this.#context.cancellationSignal);
     const isLeft = ({ callId }: ReadCall): boolean => !this.ends.some((end) => end.callId === callId);
-    const heartbeatMs = this.#context.info.heartbeatTimeoutMs ?? 10_000;
-    const sign = (): void => this.#sign();
-    const first = setTimeout(sign, Math.min(LONG_MS, heartbeatMs / 4));
-    const signs = setInterval(sign, heartbeatMs / 4);
-    try {
-      const settings = scratchpadRoot === undefined ? {} : { scratchpadRoot };
-      await Promise.all(reads.filter(isLeft).map((read) => this.#read(read, stop.signal, settings)));
-    } finally {
-      clearTimeout(first);
-      clearInterval(signs);
-      await this.#marking;
-    }
+    const settings = scratchpadRoot === undefined ? {} : { scratchpadRoot };
+    await Promise.all(reads.filter(isLeft).map((read) => this.#read(read, stop.signal, settings)));
     const results = new Map<string, CallResult>(ended.map(({ callId, ...result }) => [callId, result]));
     for (const { callId, result } of this.ends) {
       if (result.kind === 'asks') continue;
@@ -169,15 +146,12 @@ export class Reading {
     return resultBlocks(this.#calls.map(({ id, name }) => ({ id, name, result: results.get(id) ?? null })));
   }
 
-  /** Why the model must not be asked now, or `null`. */
-  async noReply(blocks: readonly ToolResultBlock[], resultBytes: number): Promise<NoReplyReason | null> {
+  /** Why the results are not for the model now, or `null`. */
+  noReply(blocks: readonly ToolResultBlock[], resultBytes: number): NoReplyReason | null {
     if (this.#context.cancellationSignal.aborted) return stopReason(this.#context);
     if (this.ends.some(({ result }) => result.kind === 'unavailable')) return 'unavailable';
     if (this.ends.some(({ result }) => result.kind === 'asks')) return 'asks';
-    if (jsonSize(blocks) > resultBytes) return 'large';
-    if (!this.#isMarked) return null;
-    if (this.#isUnsure || !(await this.#isWanted())) return 'not_wanted';
-    return this.#markAsking();
+    return jsonSize(blocks) > resultBytes ? 'large' : null;
   }
 
   async #read(
@@ -271,62 +245,5 @@ export class Reading {
   /** The largest result that one call may have, in bytes. */
   get #limit(): number {
     return Math.min(LIMIT.toolResult, Math.floor(LIMIT.turnResults / this.#calls.length));
-  }
-
-  /** Sends a heartbeat of the SDK, which brings cancellations, and then the mark. */
-  #sign(): void {
-    this.#context.heartbeat(this.#details());
-    this.#isMarked = true;
-    this.#marking = this.#marking
-      .then(async () => {
-        await delay(MARK_AFTER_MS);
-        await this.#record({ ...this.#details(), stage: 'reading' });
-      })
-      .catch(() => {
-        this.#isUnsure = true;
-      });
-  }
-
-  #details(): LiveText {
-    const { attempt } = this.#context.info;
-    return { attempt, offset: 0, text: '', reads: this.kept, running: [...this.#running] };
-  }
-
-  /** Asks the session. No answer in time counts as a no. */
-  async #isWanted(): Promise<boolean> {
-    const { client, info } = this.#context;
-    const { workflowId = '', runId } = info.workflowExecution ?? {};
-    const send = (): void => this.#context.heartbeat(this.#details());
-    const signs = setInterval(send, (info.heartbeatTimeoutMs ?? 10_000) / 4);
-    try {
-      return await client.withDeadline(Date.now() + ASK_MS, () =>
-        client.workflow.getHandle(workflowId, runId).query<boolean>(QUERY.wantsReply),
-      );
-    } catch {
-      return false;
-    } finally {
-      clearInterval(signs);
-    }
-  }
-
-  async #markAsking(): Promise<NoReplyReason | null> {
-    // The SDK sends this with its next heartbeat, too.
-    this.#context.heartbeat({ ...this.#details(), stage: 'asking' });
-    try {
-      const answer = await this.#record({ ...this.#details(), stage: 'asking' });
-      if (answer.cancelRequested === true) return 'cancelled';
-      return answer.activityPaused === true ? 'not_wanted' : null;
-    } catch {
-      return 'not_wanted';
-    }
-  }
-
-  /** Records details now. */
-  async #record(details: LiveText): Promise<HeartbeatAnswer> {
-    const { client, info } = this.#context;
-    const payloads = await encodeDetails(this.#context, details);
-    return client.withDeadline(Date.now() + (info.heartbeatTimeoutMs ?? 10_000), () =>
-      recordHeartbeat(this.#context, payloads),
-    );
   }
 }

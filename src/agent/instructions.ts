@@ -13,18 +13,17 @@ export type Instructions = { ok: true; text: string } | { ok: false; problem: st
 /**
  * Returns an agent's instructions for a session with this context.
  *
- * @param limits - how many bytes a function may return (the budget reserves them), and how many milliseconds it may
- * take
+ * @param limits - how many bytes a function may return; the budget reserves them
  */
 export async function instructionsFor(
   agent: DefinedAgent,
   given: JsonObject | undefined,
-  limits: { bytes: number; ms: number; signal: AbortSignal },
+  limits: { bytes: number; signal: AbortSignal },
 ): Promise<Instructions> {
   const { instructions } = agent;
   if (typeof instructions === 'string') return { ok: true, text: instructions };
   try {
-    const until = performance.now() + Math.min(INSTRUCTIONS_MS, limits.ms);
+    const until = performance.now() + INSTRUCTIONS_MS;
     const waits = { until, signal: limits.signal };
     const context = await readContext(agent, given, undefined, waits);
     if (!context.ok) return context;

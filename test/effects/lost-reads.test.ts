@@ -1,18 +1,10 @@
 /** Workers that die while they read, or between the reads and the reply: what was read stays, and no reply is paid twice. */
 import { expect, test } from 'vitest';
 import type { Session } from '../../src/index.ts';
+import { heartbeats } from '../support/heartbeats.ts';
 import { calls, openWorld, type World } from '../support/world.ts';
 
 const READS = calls(['order', { id: '1001' }], ['peek', { id: 'a' }]);
-
-/** Waits until the heartbeats of the session's activity say this. */
-async function heartbeats(world: World, session: Session, ...said: string[]): Promise<void> {
-  const details = async (): Promise<string> => {
-    const { raw } = await world.client.workflow.getHandle(session.id).describe();
-    return Buffer.from(raw.pendingActivities?.[0]?.heartbeatDetails?.payloads?.[0]?.data ?? []).toString();
-  };
-  for (const text of said) await expect.poll(details).toContain(text);
-}
 
 /** A session that has ended its turn although its worker died at this point of the reply that follows the reads. */
 async function diedAtSecondReply(point: string): Promise<{ world: World; session: Session }> {

@@ -3,25 +3,40 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { DirectoryValues, type Session, type SessionState, Sessions } from '../../src/index.ts';
-import { createHarness, type Harness } from '../../src/testing/index.ts';
+import {
+  DirectoryValues,
+  type PartsInput,
+  type Session,
+  type SessionState,
+  Sessions,
+} from '../../src/index.ts';
+import { createHarness, type Harness, type ScriptedTurn } from '../../src/testing/index.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { heartbeats } from '../support/heartbeats.ts';
 import { effectsIn, LARGE } from '../support/value-agents.ts';
 
 interface Place extends Harness {
   folder: string;
-  begin(): Promise<Session>;
+  begin(agent?: string, message?: string | PartsInput): Promise<Session>;
   /** Waits for the end, and checks that the fold is the live state. */
   end(session: Session): Promise<SessionState>;
   /** The digests in the store. */
   stored(): Promise<string[]>;
 }
 
-async function openPlace(tool: 'order' | 'look'): Promise<Place> {
+/** Bytes that begin like a PNG. */
+const PNG = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.from('a picture of a cat')]);
+
+const calling = (tool: 'order' | 'look'): ScriptedTurn[] => [
+  { toolCalls: [{ name: tool, args: {} }] },
+  { text: 'Done.' },
+];
+
+async function openPlace(script: readonly ScriptedTurn[]): Promise<Place> {
   const folder = mkdtempSync(join(tmpdir(), 'values-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const harness = await createHarness({
-    script: [{ toolCalls: [{ name: tool, args: {} }] }, { text: 'Done.' }],
+    script,
     module: new URL('../support/value-agents.ts', import.meta.url),
     server: inject('temporal'),
     env: { VALUES: folder },
@@ -32,7 +47,8 @@ async function openPlace(tool: 'order' | 'look'): Promise<Place> {
   return {
     ...harness,
     folder,
-    begin: async () => sessions.get((await harness.startSession('large', { message: 'Go.' })).id),
+    begin: (agent = 'large', message = 'Go.') =>
+      sessions.start(agent, { id: `values-${harness.taskQueue}`, message }),
     end: async (session) => {
       await harness.until(session, 'idle');
       return expectFoldEqualsLive(harness.client, session);
@@ -50,7 +66,7 @@ const text = ({ bytes }: { bytes: Uint8Array }): string => Buffer.from(bytes).to
 test.each(['storing', 'stored'])(
   'killed at %s, after a mutation: it happened once, and verify stores the same value once',
   async (point) => {
-    const place = await openPlace('order');
+    const place = await openPlace(calling('order'));
     const first = await place.startWorkerProcess({ breakAt: [point] });
     const session = await place.begin();
     await first.reached(point);
@@ -68,7 +84,7 @@ test.each(['storing', 'stored'])(
 test.each(['storing', 'stored'])(
   'killed at %s, after a read: it is read again, and the same value is stored once',
   async (point) => {
-    const place = await openPlace('look');
+    const place = await openPlace(calling('look'));
     const first = await place.startWorkerProcess({ breakAt: [point] });
     const session = await place.begin();
     await first.reached(point);
@@ -81,7 +97,7 @@ test.each(['storing', 'stored'])(
 );
 
 test('a store that is down: the mutation happened once, its result is shortened, and the model is told why', async () => {
-  const place = await openPlace('order');
+  const place = await openPlace(calling('order'));
   writeFileSync(join(place.folder, 'down'), '');
   await place.startWorkerProcess();
   const session = await place.begin();
@@ -93,4 +109,22 @@ test('a store that is down: the mutation happened once, its result is shortened,
     /^A large report\. .*\[shortened: this result had 320002 bytes, \d+ are kept, the store of values failed: the disk is gone\]$/,
   );
   expect(calls[0]?.result).not.toHaveProperty('value');
+});
+
+test('frozen while it loads a file: the next worker asks the model, and nothing is charged twice', async () => {
+  const place = await openPlace([{ text: 'A cat.' }]);
+  const first = await place.startWorkerProcess({ breakAt: ['fetching', 'after model'] });
+  const session = await place.begin('viewer', { parts: [{ type: 'image', image: PNG }] });
+  await first.reached('fetching');
+  await heartbeats(place, session, '"stage":"reading"');
+  first.freeze();
+  first.release('fetching');
+  await place.startWorkerProcess();
+  expect((await place.end(session)).budget.spent).toMatchObject({ turns: 1, lostReplies: 0 });
+  expect(place.model.requests).toHaveLength(1);
+
+  first.wake();
+  const { detail } = await first.reached('after model');
+  expect(JSON.parse(detail)).toMatchObject({ kind: 'failed', maybeBilled: 0 });
+  expect(place.model.requests).toHaveLength(1);
 });

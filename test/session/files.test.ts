@@ -5,9 +5,18 @@ import { join } from 'node:path';
 import type { LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provider';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
-import { type DefinedTool, DirectoryValues, defineAgent, defineTool, Sessions } from '../../src/index.ts';
+import {
+  type AgentOptions,
+  type DefinedTool,
+  DirectoryValues,
+  defineAgent,
+  defineTool,
+  type Session,
+  Sessions,
+} from '../../src/index.ts';
 import { readEvents } from '../../src/temporal/index.ts';
 import { type Script, scriptedTurns } from '../../src/testing/index.ts';
+import { outlives } from '../support/heartbeats.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
@@ -26,7 +35,11 @@ interface Place extends Stage {
 
 async function openPlace(
   script: Script,
-  { tools = {}, model }: { tools?: Record<string, DefinedTool>; model?: LanguageModelV3 } = {},
+  {
+    tools = {},
+    model,
+    ...options
+  }: { tools?: Record<string, DefinedTool>; model?: LanguageModelV3 } & Pick<AgentOptions, 'heartbeat'> = {},
 ): Promise<Place> {
   const stage = await openStage(script);
   const folder = mkdtempSync(join(tmpdir(), 'values-'));
@@ -37,6 +50,7 @@ async function openPlace(
     model: model ?? stage.provider('m'),
     instructions: 'Go.',
     tools,
+    ...options,
   });
   await stage.startWorker([agent], { values });
   return {
@@ -190,6 +204,60 @@ test('a store that is down: the session waits with the reason, and goes on when 
   await session.resume();
   await untilPhase(session, 'idle');
   expect(sentContent(place)).toEqual(asSent);
+});
+
+/** A session with a file, whose store gives no answer until the heartbeat time-out has passed. */
+async function afterSilence(answers: 'slow' | 'fails'): Promise<{ place: Place; session: Session }> {
+  const place = await openPlace(answer, { heartbeat: '2s' });
+  const get = place.values.get.bind(place.values);
+  let answered = (): void => {};
+  const silence = new Promise<void>((resolve) => {
+    answered = resolve;
+  });
+  place.values.get = async (...args) => {
+    await silence;
+    if (answers === 'fails') throw new Error('the disk is gone');
+    return get(...args);
+  };
+  const session = await place.sessions.start('files', { id: place.id(), message: { parts: ask } });
+  await outlives(2_000, place, session);
+  answered();
+  return { place, session };
+}
+
+test('a store that is slower than the heartbeat time-out: the model is asked once, and nothing is charged twice', async () => {
+  const { place, session } = await afterSilence('slow');
+  const { budget } = await untilPhase(session, 'idle');
+  expect(budget.spent).toMatchObject({ turns: 1, lostReplies: 0 });
+  expect(place.model.requests).toHaveLength(1);
+  expect(sentContent(place)).toEqual(asSent);
+  await expectSound(place, session);
+});
+
+test('a store that is silent for longer than the heartbeat time-out, and fails: the session waits, and nothing is charged', async () => {
+  const { place, session } = await afterSilence('fails');
+  const { wait, budget } = await untilPhase(session, 'waiting');
+  expect(wait).toMatchObject({
+    reason: 'history_unreadable',
+    message: expect.stringContaining('the disk is gone'),
+  });
+  expect(budget.spent).toMatchObject({ turns: 0, lostReplies: 0 });
+  expect(place.model.requests).toEqual([]);
+  await expectSound(place, session);
+});
+
+test('a store that does not answer: the session can be cancelled', async () => {
+  const place = await openPlace(answer);
+  let asked = false;
+  place.values.get = () => {
+    asked = true;
+    return new Promise(() => {});
+  };
+  const session = await place.sessions.start('files', { id: place.id(), message: { parts: ask } });
+  await expect.poll(() => asked).toBe(true);
+  await session.cancel();
+  expect(await session.result()).toMatchObject({ status: 'cancelled', turns: 0 });
+  await expectSound(place, session);
 });
 
 test("an image in a tool's result is stored, and the model gets it", async () => {

@@ -19,8 +19,13 @@ export function effectsIn(place: string): string[] {
 
 export const LARGE: string = 'A large report. '.repeat(20_000);
 
-/** A store with breakpoints before and after it stores. It is down while the folder has a file `down`. */
+/** A store with breakpoints before it reads, and before and after it stores. It is down while the folder has a file `down`. */
 class HeldValues extends DirectoryValues {
+  override async get(...args: Parameters<DirectoryValues['get']>): ReturnType<DirectoryValues['get']> {
+    await breakpoint('fetching');
+    return super.get(...args);
+  }
+
   override async put(...args: Parameters<DirectoryValues['put']>): Promise<void> {
     await breakpoint('storing');
     if (existsSync(join(folder, 'down'))) throw new Error('the disk is gone');
@@ -48,6 +53,14 @@ export const large: ReturnType<typeof defineAgent> = defineAgent({
   model: 'any:model',
   instructions: 'Call the tools.',
   tools: { order, look },
+});
+
+/** Is sent files. */
+export const viewer: ReturnType<typeof defineAgent> = defineAgent({
+  name: 'viewer',
+  model: 'any:model',
+  instructions: 'Look at the picture.',
+  heartbeat: '2s',
 });
 
 export const workerOptions: Partial<SessionWorkerOptions> = {
