@@ -54,14 +54,14 @@ export async function attachChild(
   if (typeof text !== 'string' || text.trim() === '') {
     return { kind: 'absent', reason: 'message returned no text', retryable: false };
   }
-  const { sessionId, agent, taskQueue = info.taskQueue, pool, parent } = child;
+  const { sessionId, agent, taskQueue = info.taskQueue, pool, authors, parent } = child;
   const by = parent.sessionId.slice(0, 200);
   const { context } = input.start;
   const session: SessionInput = {
     agent,
     mode: 'task',
     message: { text, by },
-    ...defined({ context, pool }),
+    ...defined({ context, pool, authors }),
     parent,
     ...(taskQueue === info.taskQueue ? await describedPart(find(agent), searchAttributes, context) : {}),
   };

@@ -75,6 +75,7 @@ export const sessionInputSchema: LazySchema<SessionInput> = lazySchema(() =>
     effect: z.optional(effectSchema()),
     origin: z.optional(originSchema()),
     parent: z.optional(parentSchema()),
+    authors: z.optional(z.array(z.string())),
     described: z.optional(describedSchema()),
     carried: z.optional(carriedSchema()),
   }),
@@ -93,6 +94,8 @@ export interface SessionInput {
   origin?: OriginInput | undefined;
   /** The call of another session that has started it. */
   parent?: ParentLink | undefined;
+  /** Sub-agents only: the people who have sent or edited messages of the sessions above. They shaped its task. */
+  authors?: string[] | undefined;
   /**
    * Sub-agents only: the manifest, if the worker that starts the session has the agent. The session then need not ask.
    */

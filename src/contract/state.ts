@@ -231,7 +231,7 @@ export interface SessionState {
   inbox: QueuedMessage[];
   /** The last messages that were withdrawn before the model saw them. */
   withdrawn?: { id: string; by: Actor; at: string }[];
-  /** Names of the people who have sent or edited messages. Absent before the first. */
+  /** Names of the people who have sent or edited messages, here or in the sessions above. Absent before the first. */
   authors?: string[];
   /** Number of the user's message that is being answered. 0 before the first. */
   message: number;

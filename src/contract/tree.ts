@@ -85,6 +85,8 @@ export interface ChildStart {
   taskQueue?: string;
   /** The pool of the tree. */
   pool?: string;
+  /** Who has sent or edited messages of the sessions above. */
+  authors?: string[];
   parent: ParentLink;
 }
 

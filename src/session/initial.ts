@@ -2,6 +2,7 @@ import { defined } from '../contract/json.ts';
 import { EMPTY_DIGEST, effectNamespace } from '../contract/keys.ts';
 import type { EffectInput, SessionInput } from '../contract/session-input.ts';
 import type { SessionState } from '../contract/state.ts';
+import { addAuthor } from './approvers.ts';
 import type { Moment } from './events.ts';
 import { setManifest } from './manifest.ts';
 import { continued } from './past.ts';
@@ -89,6 +90,7 @@ export function initialState(identity: SessionIdentity, input: SessionInput, mom
     state.loading = { parts: [], edits: edits ?? null, ...defined({ undo, cancel }) };
   }
   if (input.parent !== undefined) state.parent = input.parent;
+  for (const author of input.authors ?? []) addAuthor(state, author);
   if (input.effect !== undefined) becomeEffect(state, input.effect);
   if (input.message !== undefined) applyPerson(state, { type: 'send', value: input.message }, moment);
   if (input.described !== undefined) {

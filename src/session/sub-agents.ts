@@ -63,7 +63,7 @@ export function childStart(
   return {
     sessionId: child,
     agent,
-    ...defined({ pool: state.pool?.id }),
+    ...defined({ pool: state.pool?.id, authors: authorsFor(state, callId) }),
     parent: {
       sessionId,
       callId,
@@ -73,6 +73,16 @@ export function childStart(
       ...resultLimit(state),
     },
   };
+}
+
+/** The people who shaped the task of a call's sub-agent: the authors of this session, and those who edited the call. */
+function authorsFor(state: SessionState, callId: string): string[] | undefined {
+  const { decision, approvers } = findCall(state, callId) ?? {};
+  const editors = [decision, ...(approvers?.given ?? [])].flatMap((record) =>
+    record?.decision === 'edit' ? [record.by] : [],
+  );
+  const authors = new Set([...(state.authors ?? []), ...editors]);
+  return authors.size === 0 ? undefined : [...authors];
 }
 
 /** Why a call may not start its sub-agent, in words for the model, or `null`. */

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { agentTool, defineTool } from '../../src/index.ts';
+import { agentTool, defineTool, type Session } from '../../src/index.ts';
+import { decide } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { rejection } from '../support/rejection.ts';
 import { openStage, untilPhase } from '../support/stage.ts';
 import { agent, ask, hold, once, scripted } from '../support/tree.ts';
 
@@ -203,4 +205,45 @@ test('the definition of an agent as a tool is checked', () => {
   expect(() => agentTool('researcher')).toThrow('description is missing');
   expect(() => agentTool('researcher', { description: 'x', taskqueue: 'q' } as object)).toThrow('taskqueue');
   expect(() => agentTool(undefined as never)).toThrow('write agentTool(agent)');
+});
+
+test('what a sub-agent asks for is approved by nobody who has asked for it above: by no author, and by no editor', async () => {
+  const stage = await openStage(
+    scripted({
+      lead: once([{ name: 'manage', args: { task: 'Pay.' } }]),
+      manager: once([{ name: 'clerk', args: { task: 'Pay.' } }]),
+      clerk: once([{ name: 'pay', args: {} }]),
+    }),
+  );
+  const pay = defineTool({
+    inputSchema: z.object({}),
+    needsApproval: true,
+    approval: { byAnother: true },
+    execute: () => 'paid',
+  });
+  const clerk = agentTool(agent(stage, 'clerk', { pay }), { needsApproval: true });
+  const manage = agentTool(agent(stage, 'manager', { clerk }));
+  await stage.startWorker([agent(stage, 'lead', { manage })]);
+  const session = await ask(stage, { message: { text: 'Pay.', by: 'ada' } });
+  const below = async (above: Session): Promise<Session> => {
+    const started = async (): Promise<string> => (await above.snapshot()).children?.[0]?.sessionId ?? '';
+    await expect.poll(started).not.toBe('');
+    const child = stage.sessions.get(await started());
+    await untilPhase(child, 'approval');
+    return child;
+  };
+  const manager = await below(session);
+  await decide(manager, 'call_1_0', { decision: 'edit', args: { task: 'Pay more.' } }, { by: 'ben' });
+
+  const paying = await below(manager);
+  for (const by of ['ada', 'ben']) {
+    expect(
+      await rejection(decide(paying, 'call_1_0', { decision: 'approve' }, { by, verified: true })),
+    ).toMatchObject({ code: 'FORBIDDEN', details: { reason: 'author' } });
+  }
+  await decide(paying, 'call_1_0', { decision: 'approve' }, { by: 'eve', verified: true });
+  await untilPhase(session, 'idle');
+  expect((await paying.calls()).items).toMatchObject([{ result: { content: 'paid' } }]);
+  await expectFoldEqualsLive(stage.client, paying);
+  await expectFoldEqualsLive(stage.client, manager);
 });
