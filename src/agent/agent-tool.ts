@@ -8,6 +8,7 @@ import type { DefinedAgent } from './agent-options.ts';
 import { choiceProblem, durationProblem, kindProblem, LONGEST_TIMER, nameProblem } from './checks.ts';
 import { checkedTool, type DefinedTool, NotAttemptedError } from './define-tool.ts';
 import type { ToolOptions } from './tool-options.ts';
+import { agentScopeProblem } from './tool-problem.ts';
 
 /** Options of {@link agentTool}. */
 export interface AgentToolOptions<INPUT = { task: string }>
@@ -51,7 +52,7 @@ const TASK = z.object({ task: z.string().min(1).describe('What to do, with all t
  * Makes an agent a tool of another agent. Each call starts a session of the agent. The session's answer is the call's
  * result: a text, or a value if the agent has an `output` schema. The session has its own transcript and effects, the
  * caller's context, and an id below the caller's. A call is one effect, as with any mutation: an equal call in answer
- * to the same message gets the same answer.
+ * to the same message gets the same answer. The scope `global` is refused: an agent works for one session.
  *
  * A worker that has the caller has the agent, too. For an agent of other workers, give its name and a `taskQueue`.
  *
@@ -111,7 +112,9 @@ export function agentTool<INPUT, OUTPUT>(
     (atEnd === undefined || background === true
       ? null
       : 'agentTool: atEnd is for agents in the background: add background: true, or leave atEnd out');
-  if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
+  const scope = agentScopeProblem(rest.idempotency);
+  if (problem !== null || scope !== null)
+    throw new PerdureError('INVALID_DEFINITION', problem ?? `agentTool: ${scope}`);
   const tool = checkedTool<INPUT, OUTPUT, unknown>({
     ...rest,
     description:

@@ -73,6 +73,10 @@ export function toolProblem<INPUT, OUTPUT, CONTEXT>(
   if (options.verify !== undefined && effect !== 'mutate') {
     return `verify is only for effect 'mutate', but this tool is '${effect}': remove verify, or write effect: 'mutate'`;
   }
+  // A copy of an `agentTool` is checked here.
+  const delegates = (options as { agent?: unknown }).agent !== undefined;
+  const scope = delegates ? agentScopeProblem(idempotency) : null;
+  if (scope !== null) return scope;
   if (typeof idempotency === 'object' && idempotency?.scope === 'global' && effect !== 'mutate') {
     return `idempotency.scope 'global' is only for effect 'mutate', but this tool is '${effect}': remove it, or write effect: 'mutate'`;
   }
@@ -94,6 +98,14 @@ export function toolProblem<INPUT, OUTPUT, CONTEXT>(
 function expiryProblem(expires: ApprovalRules['expires']): string | null {
   const problem = durationProblem('approval.expires', expires);
   return problem && `${problem}, or leave it out: the call then waits for ever`;
+}
+
+/** The session of a sub-agent belongs to its caller, so equal calls of other sessions start others. */
+export function agentScopeProblem(idempotency: unknown): string | null {
+  const { scope } = (idempotency ?? {}) as { scope?: unknown };
+  return scope === 'global'
+    ? "idempotency.scope 'global' is not for agents, each of which works for one session: write 'session', and give the agent's own tools scope 'global'"
+    : null;
 }
 
 /** Only `true` and a function ask a person. Anything else would let every call run, so it is refused. */

@@ -164,6 +164,19 @@ test.each<[() => unknown, string]>([
     () => agentTool('clerk', { description: 'Files.', recheck: '4000 days' }),
     'agentTool: recheck is "4000 days": the longest is 2147483647 milliseconds',
   ],
+  [
+    () => agentTool('clerk', { description: 'Files.', idempotency: { scope: 'global' } }),
+    "agentTool: idempotency.scope 'global' is not for agents, each of which works for one session: write 'session'",
+  ],
+  [
+    () =>
+      defineAgent({
+        ...good,
+        tools: { clerk: agentTool('clerk', { description: 'Files.' }) },
+        effects: { clerk: { effect: 'mutate', idempotency: { scope: 'global' } } },
+      }),
+    "agent support: tools.clerk: idempotency.scope 'global' is not for agents",
+  ],
 ])('a ready-made tool is refused: %#', (define, message) => {
   expect(refusal(define)).toContain(message);
 });
