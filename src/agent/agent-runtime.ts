@@ -5,13 +5,14 @@ import { messageOf, PerdureError } from '../contract/errors.ts';
 import { defined, digestJson, type JsonObject, toJson } from '../contract/json.ts';
 import { shortDigest } from '../contract/keys.ts';
 import { assertSize, LIMIT } from '../contract/limits.ts';
-import type {
-  Manifest,
-  ModelManifest,
-  ModelPrice,
-  NotifyPolicy,
-  QuestionPolicy,
-  ToolManifest,
+import {
+  EDITION,
+  type Manifest,
+  type ModelManifest,
+  type ModelPrice,
+  type NotifyPolicy,
+  type QuestionPolicy,
+  type ToolManifest,
 } from '../contract/manifest.ts';
 import { msToNumber } from '../temporal/sdk-time.ts';
 import type { DefinedAgent } from './agent-options.ts';
@@ -113,6 +114,7 @@ export async function resolveAgent(
       models.map(({ modelId }, i) => ({ modelId, maxOutputTokens: maxOutputTokens[i] ?? 0 })),
     ),
     ...defined({ notify, subAgents: definition.subAgents }),
+    edition: EDITION,
   };
   const json = toJson(body, `agent ${definition.name}`);
   assertSize(`the definition of agent ${definition.name}`, json, LIMIT.manifest);

@@ -123,6 +123,12 @@ export interface AgentPolicy {
   background?: AtEnd;
 }
 
+/**
+ * The edition of the manifests that this code writes. Newer code decides some things otherwise, and a session on record
+ * must decide as it did: it has the edition of its manifest. See `src/session/edition.ts`.
+ */
+export const EDITION = 2;
+
 /** An agent without its code. `digest` is over everything else. */
 export interface Manifest {
   schema: 1;
@@ -159,6 +165,8 @@ export interface Manifest {
   notify?: NotifyPolicy;
   /** Limits of its sub-agents. Absent: those of {@link TREE_LIMIT}. */
   subAgents?: SubAgentLimits;
+  /** Which decisions of newer code its sessions make: see {@link EDITION}. Absent: none of them. */
+  edition?: number;
 }
 
 /** How many levels of sub-agents a tree may have, and how many sub-agents of one session may be open at a time. */

@@ -6,6 +6,7 @@ import type { InFlight, SessionState } from '../contract/state.ts';
 import { applyAside } from './aside.ts';
 import { applyLook, lookNow } from './background.ts';
 import { deliverReminders, wake } from './built-in.ts';
+import { decides } from './edition.ts';
 import { applyPrepare, applyTool, applyVerify, releaseCall } from './effect-outcome.ts';
 import type { Moment, Outcome } from './events.ts';
 import { applyAttach, awaitEffect } from './global-effect.ts';
@@ -209,7 +210,9 @@ function applyTimer(state: SessionState, flight: InFlight, moment: Moment): void
   } else if (flight.kind === 'approval_expiry' && call.status.kind === 'approval') {
     const at = iso(moment);
     const { question } = call.status;
-    const onExpiry = question ? 'reject' : (toolOf(state, call)?.approval.onExpiry ?? 'reject');
+    // Its rules are those of the definition that asked. None of them lets it run without people.
+    const isRuled = call.approvers !== undefined && decides(state, 'approversHold');
+    const onExpiry = question || isRuled ? 'reject' : (toolOf(state, call)?.approval.onExpiry ?? 'reject');
     call.decision = { decision: 'expired', by: 'policy', at, reason: `nobody decided in time: ${onExpiry}` };
     if (onExpiry === 'approve') call.status = { kind: 'ready' };
     else {

@@ -1,0 +1,17 @@
+/**
+ * Decisions that differ by the edition of the session's manifest. A history on record has the edition with which it was
+ * written, so it replays: see "Changing workflow code" in CONTRIBUTING.md.
+ */
+import type { SessionState } from '../contract/state.ts';
+
+/** What sessions do otherwise since an edition. */
+type Decision =
+  /** An approval with rules for its people never expires into a run, whatever a deploy has made of its tool. */
+  'approversHold';
+
+const SINCE: Readonly<Record<Decision, number>> = { approversHold: 2 };
+
+/** Whether a session makes a decision of newer code. */
+export function decides({ manifest }: SessionState, decision: Decision): boolean {
+  return (manifest?.edition ?? 1) >= SINCE[decision];
+}

@@ -1,0 +1,69 @@
+/** Decisions that depend on the edition of the manifest: as they are now, and as sessions on record made them. */
+import { describe, expect, test } from 'vitest';
+import { EDITION } from '../../src/contract/manifest.ts';
+import type { PreparedCall } from '../../src/contract/model-call.ts';
+import type { Manifest, SessionState, ToolManifest } from '../../src/index.ts';
+import { advance } from '../../src/session/advance.ts';
+import type { Command, Input, Issued, Outcome } from '../../src/session/events.ts';
+import { initialState } from '../../src/session/initial.ts';
+import { setManifest } from '../../src/session/manifest.ts';
+import { MOMENT, manifestOf } from './checker/scenario.ts';
+
+type Edition = { edition?: number };
+/** A manifest on record has none. */
+const EDITIONS: [string, Edition][] = [
+  ['now', { edition: EDITION }],
+  ['on record', {}],
+];
+
+function define(tool: Partial<ToolManifest>, edition: Edition, more: Partial<Manifest> = {}): Manifest {
+  return { ...manifestOf({ name: '', tools: { pay: tool }, replies: [], may: {} }), ...edition, ...more };
+}
+
+/** A session, and what it does next after something has happened. */
+interface Session {
+  state: SessionState;
+  after(...inputs: Input[]): Command[];
+  /** The outcome of the last command of a kind. */
+  ends(kind: Outcome['kind'], result: unknown): Command[];
+}
+
+/** A session whose model has asked for a payment. */
+function paying(manifest: Manifest, call: Partial<PreparedCall> = {}): Session {
+  const identity = { sessionId: 's', runId: 'r', firstRunId: 'r' };
+  const state = initialState(identity, { agent: 'clerk', message: { text: 'Pay.', by: 'tom' } }, MOMENT);
+  setManifest(state, manifest, MOMENT);
+  const issued: Command[] = [];
+  const after = (...inputs: Input[]): Command[] => {
+    const { commands } = advance(state, inputs, MOMENT);
+    issued.push(...commands);
+    return commands;
+  };
+  const ends = (kind: Outcome['kind'], result: unknown): Command[] => {
+    const found = issued.findLast((command): command is Issued => command.kind === kind);
+    const { seq } = found ?? expect.fail(`no ${kind} was issued`);
+    const outcome = kind === 'timer' ? { kind } : { kind, result };
+    return after({ type: 'outcome', seq, outcome: outcome as Outcome });
+  };
+  after();
+  const usage = { inputTokens: 1, outputTokens: 1 };
+  const calls = [{ name: 'pay', args: { cents: 100 }, ...call }];
+  ends('model', { ok: true, value: { kind: 'reply', blocks: [], calls, usage } });
+  return { state, after, ends };
+}
+
+describe.each(EDITIONS)('%s', (_, edition) => {
+  const isNow = edition.edition !== undefined;
+
+  test('a deploy lets calls run that nobody has decided in time, and one of them waits for two people', () => {
+    const approval = { expiresMs: 1_000, onExpiry: 'reject', people: 2 } as const;
+    const { state, ends } = paying(define({ approval }, edition), { needsApproval: true });
+    const [call] = state.calls;
+    expect(call).toMatchObject({ status: { kind: 'approval' }, approvers: { people: 2 } });
+    const next = define({ approval: { expiresMs: 1_000, onExpiry: 'approve' } }, edition);
+    setManifest(state, { ...next, digest: 'next' }, MOMENT);
+    const commands = ends('timer', null).map(({ kind }) => kind);
+    expect(call?.status.kind).toBe(isNow ? 'skipped' : 'running');
+    expect(commands).toEqual(isNow ? ['model'] : ['tool']);
+  });
+});
