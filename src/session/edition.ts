@@ -7,9 +7,11 @@ import type { SessionState } from '../contract/state.ts';
 /** What sessions do otherwise since an edition. */
 type Decision =
   /** An approval with rules for its people never expires into a run, whatever a deploy has made of its tool. */
-  'approversHold';
+  | 'approversHold'
+  /** The list of an undo has the global effects that a call stopped waiting for. */
+  | 'undoListsGivenUp';
 
-const SINCE: Readonly<Record<Decision, number>> = { approversHold: 2 };
+const SINCE: Readonly<Record<Decision, number>> = { approversHold: 2, undoListsGivenUp: 2 };
 
 /** Whether a session makes a decision of newer code. */
 export function decides({ manifest }: SessionState, decision: Decision): boolean {

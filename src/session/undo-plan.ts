@@ -5,6 +5,8 @@ import { effectsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
 import { childId, isChildOf } from '../contract/tree.ts';
 import type { KeyedStep, UndoPlan, UndoStep } from '../contract/undo.ts';
+import { effectId } from '../contract/workflow-ids.ts';
+import { decides } from './edition.ts';
 import { toolOf, wasStopped } from './state.ts';
 
 /**
@@ -95,6 +97,9 @@ function stepOf(state: SessionState, call: ToolCall, whole: boolean): KeyedStep[
       ? person('the tool has no compensate')
       : [{ ...about, by: 'tool' }];
   }
+  // A message of the user came first, and the effect went on without its call.
+  if (status.kind === 'skipped' && call.scope === 'global' && decides(state, 'undoListsGivenUp'))
+    return person(`it may have happened since, in ${effectId(idempotencyKey)}`);
   return isDoubtful && isFinal(call) ? person('nobody knows whether it happened') : [];
 }
 

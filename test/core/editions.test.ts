@@ -7,6 +7,7 @@ import { advance } from '../../src/session/advance.ts';
 import type { Command, Input, Issued, Outcome } from '../../src/session/events.ts';
 import { initialState } from '../../src/session/initial.ts';
 import { setManifest } from '../../src/session/manifest.ts';
+import { undoPlan } from '../../src/session/undo-plan.ts';
 import { MOMENT, manifestOf } from './checker/scenario.ts';
 
 type Edition = { edition?: number };
@@ -65,5 +66,18 @@ describe.each(EDITIONS)('%s', (_, edition) => {
     const commands = ends('timer', null).map(({ kind }) => kind);
     expect(call?.status.kind).toBe(isNow ? 'skipped' : 'running');
     expect(commands).toEqual(isNow ? ['model'] : ['tool']);
+  });
+
+  test('an interrupt stops waiting for a global effect, and an undo has to look at it', () => {
+    const { state, after, ends } = paying(define({ scope: 'global' }, edition));
+    const person = { kind: 'unknown', reason: 'nobody knows' } as const;
+    ends('attach', { ok: true, value: { kind: 'waiting', person } });
+    after({ type: 'send', value: { text: 'Leave it.', mode: 'interrupt' } });
+    const [call] = state.calls;
+    expect(call?.status.kind).toBe('skipped');
+    const reason = `it may have happened since, in effect:${call?.idempotencyKey}`;
+    const { steps } = undoPlan(state);
+    expect(steps).toMatchObject(isNow ? [{ callId: 'call_1_0', by: 'person', reason }] : []);
+    expect(steps).toHaveLength(isNow ? 1 : 0);
   });
 });
