@@ -9,9 +9,11 @@ type Decision =
   /** An approval with rules for its people never expires into a run, whatever a deploy has made of its tool. */
   | 'approversHold'
   /** The list of an undo has the global effects that a call stopped waiting for. */
-  | 'undoListsGivenUp';
+  | 'undoListsGivenUp'
+  /** People are told of the new arguments of a call that waits for more of them. */
+  | 'tellsEdits';
 
-const SINCE: Readonly<Record<Decision, number>> = { approversHold: 2, undoListsGivenUp: 2 };
+const SINCE: Readonly<Record<Decision, number>> = { approversHold: 2, undoListsGivenUp: 2, tellsEdits: 2 };
 
 /** Whether a session makes a decision of newer code. */
 export function decides({ manifest }: SessionState, decision: Decision): boolean {

@@ -2,8 +2,10 @@
 import { dispatchNoOf, type ToolCall } from '../contract/calls.ts';
 import { tenantOf } from '../contract/context.ts';
 import { defined, jsonSize } from '../contract/json.ts';
+import { shortDigest } from '../contract/keys.ts';
 import type { Notification, NotifyInput } from '../contract/notifications.ts';
 import type { SessionState } from '../contract/state.ts';
+import { decides } from './edition.ts';
 import type { Moment, Step } from './events.ts';
 import { seenDigest } from './question.ts';
 import { batchCalls, iso } from './state.ts';
@@ -76,7 +78,8 @@ function newsOf(state: SessionState, moment: Moment): Notification[] {
   return [...waits, ...batchCalls(state).flatMap((call) => callNews(state, call, iso(moment)))];
 }
 
-function callNews({ manifest }: SessionState, call: ToolCall, at: string): Notification[] {
+function callNews(state: SessionState, call: ToolCall, at: string): Notification[] {
+  const { manifest } = state;
   const { id: callId, name: tool, effect, args, status, answers = [] } = call;
   const about = {
     at,
@@ -91,7 +94,8 @@ function callNews({ manifest }: SessionState, call: ToolCall, at: string): Notif
       const message = status.problem ?? status.question?.text;
       const until = defined({ expiresAt: status.expiresAt ?? undefined, message });
       const number = status.question === undefined ? '' : ` ${answers.length + 1}`;
-      return [{ event: 'approval', key: `approval ${callId}${number}`, ...about, ...until }];
+      const edit = isEdited(call) && decides(state, 'tellsEdits') ? ` ${shortDigest(about.argsDigest)}` : '';
+      return [{ event: 'approval', key: `approval ${callId}${number}${edit}`, ...about, ...until }];
     }
     case 'unknown':
     case 'stuck': {
@@ -102,4 +106,9 @@ function callNews({ manifest }: SessionState, call: ToolCall, at: string): Notif
     default:
       return [];
   }
+}
+
+/** Whether others must approve what a person has made of the arguments. */
+function isEdited({ approvers }: ToolCall): boolean {
+  return approvers?.given.some(({ decision }) => decision === 'edit') === true;
 }

@@ -1,7 +1,9 @@
 /** Decisions that depend on the edition of the manifest: as they are now, and as sessions on record made them. */
 import { describe, expect, test } from 'vitest';
+import { shortDigest } from '../../src/contract/keys.ts';
 import { EDITION } from '../../src/contract/manifest.ts';
 import type { PreparedCall } from '../../src/contract/model-call.ts';
+import type { Notification } from '../../src/contract/notifications.ts';
 import type { Manifest, SessionState, ToolManifest } from '../../src/index.ts';
 import { advance } from '../../src/session/advance.ts';
 import type { Command, Input, Issued, Outcome } from '../../src/session/events.ts';
@@ -21,10 +23,17 @@ function define(tool: Partial<ToolManifest>, edition: Edition, more: Partial<Man
   return { ...manifestOf({ name: '', tools: { pay: tool }, replies: [], may: {} }), ...edition, ...more };
 }
 
+const NOTIFIES: Partial<Manifest> = { notify: { events: ['approval', 'unknown', 'wait', 'end'] } };
+
+/** What commands tell people. */
+function toldBy(commands: readonly Command[]): Notification[] {
+  return commands.flatMap((command) => (command.kind === 'notify' ? command.input.notifications : []));
+}
+
 /** A session, and what it does next after something has happened. */
 interface Session {
   state: SessionState;
-  after(...inputs: Input[]): Command[];
+  hear(...inputs: Input[]): Command[];
   /** The outcome of the last command of a kind. */
   ends(kind: Outcome['kind'], result: unknown): Command[];
 }
@@ -35,7 +44,7 @@ function paying(manifest: Manifest, call: Partial<PreparedCall> = {}): Session {
   const state = initialState(identity, { agent: 'clerk', message: { text: 'Pay.', by: 'tom' } }, MOMENT);
   setManifest(state, manifest, MOMENT);
   const issued: Command[] = [];
-  const after = (...inputs: Input[]): Command[] => {
+  const hear = (...inputs: Input[]): Command[] => {
     const { commands } = advance(state, inputs, MOMENT);
     issued.push(...commands);
     return commands;
@@ -44,13 +53,13 @@ function paying(manifest: Manifest, call: Partial<PreparedCall> = {}): Session {
     const found = issued.findLast((command): command is Issued => command.kind === kind);
     const { seq } = found ?? expect.fail(`no ${kind} was issued`);
     const outcome = kind === 'timer' ? { kind } : { kind, result };
-    return after({ type: 'outcome', seq, outcome: outcome as Outcome });
+    return hear({ type: 'outcome', seq, outcome: outcome as Outcome });
   };
-  after();
+  hear();
   const usage = { inputTokens: 1, outputTokens: 1 };
   const calls = [{ name: 'pay', args: { cents: 100 }, ...call }];
   ends('model', { ok: true, value: { kind: 'reply', blocks: [], calls, usage } });
-  return { state, after, ends };
+  return { state, hear, ends };
 }
 
 describe.each(EDITIONS)('%s', (_, edition) => {
@@ -69,15 +78,33 @@ describe.each(EDITIONS)('%s', (_, edition) => {
   });
 
   test('an interrupt stops waiting for a global effect, and an undo has to look at it', () => {
-    const { state, after, ends } = paying(define({ scope: 'global' }, edition));
+    const { state, hear, ends } = paying(define({ scope: 'global' }, edition));
     const person = { kind: 'unknown', reason: 'nobody knows' } as const;
     ends('attach', { ok: true, value: { kind: 'waiting', person } });
-    after({ type: 'send', value: { text: 'Leave it.', mode: 'interrupt' } });
+    hear({ type: 'send', value: { text: 'Leave it.', mode: 'interrupt' } });
     const [call] = state.calls;
     expect(call?.status.kind).toBe('skipped');
     const reason = `it may have happened since, in effect:${call?.idempotencyKey}`;
     const { steps } = undoPlan(state);
     expect(steps).toMatchObject(isNow ? [{ callId: 'call_1_0', by: 'person', reason }] : []);
     expect(steps).toHaveLength(isNow ? 1 : 0);
+  });
+
+  test('others are told of what a person has made of the arguments', () => {
+    const approval = { expiresMs: null, onExpiry: 'reject', people: 2, unverified: true } as const;
+    const { state, hear, ends } = paying(define({ approval }, edition, NOTIFIES), { needsApproval: true });
+    ends('notify', { ok: true, value: undefined });
+    const [call] = state.calls;
+    const before = call?.argsDigest ?? '';
+    const decision = { decision: 'edit', args: { cents: 9_000 } } as const;
+    hear({ type: 'decide', value: { callId: 'call_1_0', argsDigest: before, by: 'ann', decision } });
+    const prepared = { name: 'pay', args: { cents: 9_000 }, needsApproval: true };
+    const told = toldBy(ends('prepare', { ok: true, value: prepared }));
+    expect(call).toMatchObject({ status: { kind: 'approval' }, args: { cents: 9_000 } });
+    const argsDigest = call?.argsDigest ?? '';
+    const key = `approval call_1_0 ${shortDigest(argsDigest)}`;
+    expect(told).toMatchObject(isNow ? [{ event: 'approval', key, argsDigest }] : []);
+    expect(told).toHaveLength(isNow ? 1 : 0);
+    expect(argsDigest).not.toBe(before);
   });
 });
