@@ -11,9 +11,16 @@ type Decision =
   /** The list of an undo has the global effects that a call stopped waiting for. */
   | 'undoListsGivenUp'
   /** People are told of the new arguments of a call that waits for more of them. */
-  | 'tellsEdits';
+  | 'tellsEdits'
+  /** People are told of what still needs them while a session skips the rest of its calls. */
+  | 'tellsWhileStopping';
 
-const SINCE: Readonly<Record<Decision, number>> = { approversHold: 2, undoListsGivenUp: 2, tellsEdits: 2 };
+const SINCE: Readonly<Record<Decision, number>> = {
+  approversHold: 2,
+  undoListsGivenUp: 2,
+  tellsEdits: 2,
+  tellsWhileStopping: 2,
+};
 
 /** Whether a session makes a decision of newer code. */
 export function decides({ manifest }: SessionState, decision: Decision): boolean {

@@ -9,7 +9,7 @@ import { decides } from './edition.ts';
 import type { Moment, Step } from './events.ts';
 import { seenDigest } from './question.ts';
 import { batchCalls, iso } from './state.ts';
-import { isUndoing } from './undo.ts';
+import { hasEarlier, isUndoing } from './undo.ts';
 
 /** How many notifications one activity takes. The others follow. */
 const AT_ONCE = 20;
@@ -20,9 +20,19 @@ const QUIET_CHECKS = 3;
 
 /** Starts the delivery of new notifications; otherwise `null`. */
 export function notifyStep(state: SessionState, moment: Moment): Step | null {
-  if (state.manifest?.notify === undefined || state.interrupted) return null;
-  if (state.cancelling !== null && !isUndoing(state)) return null;
-  return notify(state, newsOf(state, moment));
+  if (state.manifest?.notify === undefined) return null;
+  const news = newsOf(state, moment);
+  if (decides(state, 'tellsWhileStopping')) return notify(state, news.filter(staysWith(state)));
+  return state.interrupted || (state.cancelling !== null && !isUndoing(state)) ? null : notify(state, news);
+}
+
+/** What still needs a person when the calls that have not begun are about to be skipped. */
+function staysWith(state: SessionState): (news: Notification) => boolean {
+  const { cancelling, interrupted } = state;
+  if ((cancelling === null && !interrupted) || isUndoing(state)) return () => true;
+  // A cancellation ends a wait, unless the session has to undo the effects of earlier runs first.
+  const waits = cancelling === null || hasEarlier(state);
+  return ({ event, reason }) => (event === 'wait' && waits) || (event === 'unknown' && reason === 'unknown');
 }
 
 /** Before a session closes, it sends a notification of its end. `null` while it sends that. */

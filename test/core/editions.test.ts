@@ -107,4 +107,38 @@ describe.each(EDITIONS)('%s', (_, edition) => {
     expect(told).toHaveLength(isNow ? 1 : 0);
     expect(argsDigest).not.toBe(before);
   });
+
+  test.each<[string, Input]>([
+    ['interrupted', { type: 'send', value: { text: 'Stop.', mode: 'interrupt' } }],
+    ['cancelled', { type: 'cancel', value: { by: 'tom' } }],
+  ])('a session that is %s waits for a lost payment, and tells people of it', (_how, stop) => {
+    const { state, hear, ends } = paying(define({ verify: false }, edition, NOTIFIES));
+    hear(stop);
+    ends('tool', { ok: true, value: { kind: 'unknown', reason: 'its worker was lost' } });
+    const told = toldBy(ends('timer', null));
+    expect(state.calls[0]?.status.kind).toBe('unknown');
+    expect(told).toMatchObject(isNow ? [{ event: 'unknown', reason: 'unknown', callId: 'call_1_0' }] : []);
+    expect(told).toHaveLength(isNow ? 1 : 0);
+  });
+
+  test('a session that is cancelled tells nobody of what it skips', () => {
+    const { hear } = paying(define({}, edition, NOTIFIES), { needsApproval: true });
+    expect(toldBy(hear({ type: 'cancel', value: { by: 'tom' } }))).toEqual([]);
+  });
+
+  test('a session that is cancelled and cannot read the effects of earlier runs tells people that it waits', () => {
+    const { state, hear, ends } = paying(define({}, edition, NOTIFIES));
+    ends('tool', { ok: true, value: { kind: 'output', output: 'paid' } });
+    const usage = { inputTokens: 1, outputTokens: 1 };
+    const blocks = [{ kind: 'text', text: 'Paid.' }];
+    ends('model', { ok: true, value: { kind: 'reply', blocks, calls: [], usage } });
+    // As after a rollover.
+    const newest = { key: 'k', digest: 'd', bytes: 1 };
+    state.past = { newest, sealed: state.position, messages: 0, calls: 1 } as never;
+    hear({ type: 'cancel', value: { by: 'tom', undo: true, whole: true } });
+    const told = toldBy(ends('load', { ok: true, value: { kind: 'unavailable', message: 'it is gone' } }));
+    expect(state.wait?.reason).toBe('history_unreadable');
+    expect(told).toMatchObject(isNow ? [{ event: 'wait', reason: 'history_unreadable' }] : []);
+    expect(told).toHaveLength(isNow ? 1 : 0);
+  });
 });
