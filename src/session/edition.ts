@@ -13,13 +13,16 @@ type Decision =
   /** People are told of the new arguments of a call that waits for more of them. */
   | 'tellsEdits'
   /** People are told of what still needs them while a session skips the rest of its calls. */
-  | 'tellsWhileStopping';
+  | 'tellsWhileStopping'
+  /** The caps of a sub-agent hold for its own sub-agents, too. */
+  | 'capsBelow';
 
 const SINCE: Readonly<Record<Decision, number>> = {
   approversHold: 2,
   undoListsGivenUp: 2,
   tellsEdits: 2,
   tellsWhileStopping: 2,
+  capsBelow: 2,
 };
 
 /** Whether a session makes a decision of newer code. */

@@ -19,6 +19,7 @@ import {
 import type { InFlight, SessionState, Spent } from '../contract/state.ts';
 import { usd, worstCase } from './budget.ts';
 import { addedBytes, compaction } from './compaction.ts';
+import { decides } from './edition.ts';
 import type { Command, Moment, Step } from './events.ts';
 import { hasActivity, heartbeatMs } from './state.ts';
 import { stop } from './wait.ts';
@@ -116,7 +117,8 @@ export function waitsForPool({ wait }: SessionState): boolean {
  */
 export function poolOfTree(state: SessionState): Step | null {
   const { pool, parent, sessionId, namespace } = state;
-  if (pool !== undefined || parent !== undefined || Object.keys(capsOf(state)).length === 0) return null;
+  if (pool !== undefined || Object.keys(capsOf(state)).length === 0) return null;
+  if (parent !== undefined && !decides(state, 'capsBelow')) return null;
   // A session's id may have characters that a pool's id must not have.
   const id = `tree/${/^[^\s"'\\]{1,190}$/.test(sessionId) ? sessionId : namespace}`;
   return drawWith(state, { ...newShare(id), caps: {} }, null);
@@ -186,7 +188,11 @@ export function applyDraw(
   delete pool.unsettled;
   if (gives) return;
   if (answer.kind === 'refused') {
-    waitForPool(state, moment, answer.message, defined({ cap: answer.cap, atLeast: answer.atLeast }));
+    const { message, cap, atLeast, holders } = answer;
+    // A sub-agent ends at its own caps. While another session holds something, it may yet get what it needs.
+    if (state.parent !== undefined && pool.caps !== undefined && holders.length === 0)
+      stop(state, moment, 'budget', message);
+    else waitForPool(state, moment, message, defined({ cap, atLeast }));
     return;
   }
   delete pool.due;

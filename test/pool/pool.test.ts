@@ -284,6 +284,71 @@ test("a session's caps hold for its sub-agents, too, and raising them lets the o
   await expectSound(stage, session);
 });
 
+/** A lead without caps, its researcher with a cap in dollars, and the researcher's reader. Each reply costs 2 dollars. */
+async function threeLevels(usd: number): Promise<{ stage: Stage; session: Session; researcher: Session }> {
+  const usage = { inputTokens: 10, outputTokens: 200 };
+  const tools: Record<string, string> = { lead: 'research', researcher: 'read' };
+  const stage = await openStage(({ model, assistantCount }) => {
+    const name = tools[model];
+    return name !== undefined && assistantCount === 0
+      ? { toolCalls: [{ name, args: { task: 'Whales' } }], usage }
+      : { text: 'done', usage };
+  });
+  const agent = (name: string, more: Partial<Parameters<typeof defineAgent>[0]> = {}): DefinedAgent =>
+    defineAgent({
+      name,
+      model: { model: stage.provider(name), price: PRICE },
+      instructions: 'Work.',
+      maxOutputTokens: 200,
+      ...more,
+    });
+  const researcherAgent = agent('researcher', {
+    budget: { usd },
+    tools: { read: agentTool(agent('reader')) },
+  });
+  await stage.startWorker([agent('lead', { tools: { research: agentTool(researcherAgent) } })]);
+  const session = await stage.sessions.start('lead', { id: stage.id(), message: 'go' });
+  return { stage, session, researcher: await childOf(stage, session) };
+}
+
+async function childOf({ sessions }: Stage, session: Session): Promise<Session> {
+  let id: string | undefined;
+  await polled(
+    async () => {
+      id = (await session.snapshot()).children?.[0]?.sessionId;
+      return id !== undefined;
+    },
+    () => `${session.id} has no sub-agent`,
+  );
+  return sessions.get(id ?? '');
+}
+
+test('the caps of a sub-agent hold for its own sub-agents, too, and at its caps it ends', async () => {
+  const { stage, session, researcher } = await threeLevels(5);
+  await untilPhase(session, 'idle');
+  // Its own reply, that of the reader, and no third.
+  expect(await researcher.result()).toMatchObject({ status: 'cancelled', turns: 1 });
+  const pool = stage.sessions.pool(`tree/${researcher.id}`);
+  expect(await pool.get()).toMatchObject({ limits: { usd: 5 }, spent: { usd: 4 }, held: { usd: 0 } });
+  const [call] = (await session.calls()).items;
+  expect(call?.result).toMatchObject({
+    isError: true,
+    content: expect.stringContaining('4 spent, 2 needed'),
+  });
+  await expectSound(stage, session);
+});
+
+test('a sub-agent of a sub-agent waits at the caps above it, and goes on when a person raises them', async () => {
+  const { stage, session, researcher } = await threeLevels(3);
+  const reader = await childOf(stage, researcher);
+  const { wait } = await untilPhase(reader, 'waiting');
+  expect(wait?.next).toMatchObject({ action: 'pool', pool: `tree/${researcher.id}`, cap: 'usd', atLeast: 4 });
+  await researcher.setBudget({ limits: { usd: 6 } });
+  await untilPhase(session, 'idle');
+  expect(await researcher.result()).toMatchObject({ status: 'completed', text: 'done' });
+  await expectSound(stage, session);
+});
+
 test('a pool goes on in a new run after a hundred updates, so that a worker without its state soon has it', async () => {
   const stage = await openStage(() => ({ text: 'done' }));
   await stage.startWorker([agentOf(stage)]);
