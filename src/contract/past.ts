@@ -22,6 +22,8 @@ export interface Past {
   left?: true;
   /** Ids of the last messages of people: a message that is sent again is taken once. */
   messageIds: string[];
+  /** For each of these ids, the start of the digest of the message's content, or `''`. Absent: nobody knows. */
+  messageDigests?: string[];
   /**
    * A filter over all earlier ids. An id that passes it is looked up in the pieces. Absent: there are no earlier ids.
    */

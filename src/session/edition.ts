@@ -15,7 +15,9 @@ type Decision =
   /** People are told of what still needs them while a session skips the rest of its calls. */
   | 'tellsWhileStopping'
   /** The caps of a sub-agent hold for its own sub-agents, too. */
-  | 'capsBelow';
+  | 'capsBelow'
+  /** A new run knows what the last messages said, and a message that is dropped for its id is noted. */
+  | 'knowsLostMessages';
 
 const SINCE: Readonly<Record<Decision, number>> = {
   approversHold: 2,
@@ -23,6 +25,7 @@ const SINCE: Readonly<Record<Decision, number>> = {
   tellsEdits: 2,
   tellsWhileStopping: 2,
   capsBelow: 2,
+  knowsLostMessages: 2,
 };
 
 /** Whether a session makes a decision of newer code. */

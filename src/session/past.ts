@@ -17,7 +17,9 @@ import { MESSAGE_NOTES } from '../contract/piece.ts';
 import type { SessionInput } from '../contract/session-input.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
 import { isMain } from '../contract/view.ts';
+import { decides } from './edition.ts';
 import type { Moment, Step } from './events.ts';
+import { saidDigest } from './said.ts';
 import { batchCalls, hasActivity, lastText, note } from './state.ts';
 import { leaveChildren } from './sub-agents.ts';
 import { withTaken } from './taken-ids.ts';
@@ -88,8 +90,13 @@ export function applyStorePast(
   for (const { name, id, status } of calls) if (status.kind === 'completed') completed[name] = id;
   const unsealed = transcript.slice(unsealedFrom(state));
   const isChosen = (id: string): boolean => (allIds === true ? isChosenId(id) : !id.startsWith('msg_'));
-  const ids = unsealed.filter(({ id, role }) => role === 'user' && isChosen(id)).map(({ id }) => id);
-  const all = [...(past?.messageIds ?? []), ...ids];
+  const sent = unsealed.filter(({ id, role }) => role === 'user' && isChosen(id));
+  const before = past?.messageIds ?? [];
+  const all = [...before, ...sent.map(({ id }) => id)];
+  const digests = [
+    ...(past?.messageDigests ?? before.map(() => '')),
+    ...sent.map(({ blocks }) => saidDigest(blocks)),
+  ];
   const older = all.slice(0, -KEPT_MESSAGE_IDS);
   const taken = older.length === 0 ? past?.taken : withTaken(past?.taken, older);
   const said = state.manifest?.runsAtRest === true && last[0]?.role !== 'assistant' ? lastText(state) : '';
@@ -104,6 +111,7 @@ export function applyStorePast(
     ...(said === '' ? {} : { lastText: said.slice(0, KEPT_TEXT) }),
     ...(left === true ? { left } : {}),
     messageIds: all.slice(-KEPT_MESSAGE_IDS),
+    ...(decides(state, 'knowsLostMessages') ? { messageDigests: digests.slice(-KEPT_MESSAGE_IDS) } : {}),
     ...(taken === undefined ? {} : { taken }),
   };
   state.past = next;
@@ -149,8 +157,15 @@ export function applyTakenIds(
   state.inbox = state.inbox.flatMap(({ check, ...message }) => {
     if (check === undefined || found.kind === 'unavailable' || found.fresh.includes(message.id))
       return [message];
-    return found.taken.includes(message.id) ? [] : [{ ...message, check }];
+    if (!found.taken.includes(message.id)) return [{ ...message, check }];
+    if (decides(state, 'knowsLostMessages')) noteDropped(state, message.id, moment);
+    return [];
   });
+}
+
+/** Says that a message is not taken because its id was. */
+export function noteDropped(state: SessionState, id: string, moment: Moment): void {
+  note(state, moment, 'message_dropped', `a message was dropped: an earlier one had its id, ${id}`);
 }
 
 /**

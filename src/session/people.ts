@@ -15,14 +15,17 @@ import { mayAnswerAside } from './aside.ts';
 import { lookAtAll } from './background.ts';
 import { wake } from './built-in.ts';
 import { applyEdit } from './edit.ts';
+import { decides } from './edition.ts';
 import { readyAgain } from './effect-outcome.ts';
 import type { Moment, PersonInput } from './events.ts';
 import { addWaiter, lookAtEffect } from './global-effect.ts';
 import { takeTurn } from './limited.ts';
+import { noteDropped } from './past.ts';
 import { takeAnswer } from './question.ts';
 import { editMessage, withdraw } from './queue.ts';
 import type { Refusal } from './refusal.ts';
 import { refusalOf, unknownCall } from './refusals.ts';
+import { contradicts } from './said.ts';
 import {
   definedLimits,
   endCall,
@@ -30,6 +33,7 @@ import {
   freshMessageId,
   hasMessage,
   iso,
+  messageBlocks,
   note,
   pause,
   phaseOf,
@@ -47,7 +51,12 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
   switch (input.type) {
     case 'send': {
       const { text, blocks, id, mode, pin, by = UNNAMED, verified } = input.value;
-      if (id !== undefined && hasMessage(state, id)) return null;
+      if (id !== undefined && hasMessage(state, id)) {
+        // The validator refuses such an update. A signal has none.
+        if (decides(state, 'knowsLostMessages') && contradicts(state, id, messageBlocks(input.value)))
+          noteDropped(state, id, moment);
+        return null;
+      }
       const isDoubtful = id !== undefined && mayBeTaken(state.past?.taken, id);
       state.inbox.push({
         id: id ?? freshMessageId(state),

@@ -9,7 +9,6 @@ import {
 } from '@temporalio/workflow';
 import { jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
-import type { Block } from '../contract/messages.ts';
 import { QUERY, SIGNAL, UPDATE } from '../contract/names.ts';
 import type { SessionState } from '../contract/state.ts';
 import { unknownInput } from '../contract/unknown-name.ts';
@@ -22,7 +21,8 @@ import { readInput, readSignal } from '../session/read-input.ts';
 import { wantsReply } from '../session/reads.ts';
 import type { Refusal } from '../session/refusal.ts';
 import { refusalOf } from '../session/refusals.ts';
-import { blocksOf, findCall, hasMessage, messageBlocks, phaseOf } from '../session/state.ts';
+import { contradicts } from '../session/said.ts';
+import { findCall, hasMessage, messageBlocks, phaseOf } from '../session/state.ts';
 import { budgetView, callsPage, messagesPage, pendingCalls, sessionView } from '../session/views.ts';
 import { failure } from './failure.ts';
 import { acceptUnreadableSignals } from './sdk-internals.ts';
@@ -129,23 +129,9 @@ function contradicted(state: SessionState, input: PersonInput): Refusal | null {
   const { id } = input.value;
   const withdrawn = withdrawnProblem(state, id);
   if (withdrawn !== null) return withdrawn;
-  const known = blocksOf(state, id);
-  if (known === undefined || isSame(known, messageBlocks(input.value))) return null;
+  if (!contradicts(state, id, messageBlocks(input.value))) return null;
   const message = `the session has a message ${id} with another text or other files: use a new id`;
   return { code: 'CONFLICT', message, details: { field: 'id', id } };
-}
-
-/** Whether two messages have the same content. It ignores digests: a file has another one each time it is encrypted. */
-function isSame(a: readonly Block[], b: readonly Block[]): boolean {
-  const said = (blocks: readonly Block[]): string =>
-    JSON.stringify(
-      blocks.map((block) =>
-        block.kind === 'file'
-          ? [block.media_type, block.filename, block.url, block.value?.bytes]
-          : block.kind === 'text' && block.text,
-      ),
-    );
-  return said(a) === said(b);
 }
 
 /** For validators only. A session that is sealed, finishing or leaving its run would accept an input and lose it. */

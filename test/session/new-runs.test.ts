@@ -9,7 +9,9 @@ import { deleteRun, findExecution, untilGone } from '../../src/temporal/executio
 import { readPages } from '../../src/temporal/index.ts';
 import { loadPiece, pieceQuery } from '../../src/temporal/past.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
+import { rejection } from '../support/rejection.ts';
 import { until } from '../support/stage.ts';
+import { expectSound } from './support/sound.ts';
 import { openTeller, runsOf, say } from './support/teller.ts';
 
 test('a session of many turns goes on over runs, and is read as one', async () => {
@@ -100,6 +102,30 @@ test('a message that was taken in an earlier run is taken once, however long ago
   expect((await session.state()).messages).toBe(messages + 4);
   expect(paid.at(-1)).toBe('payEach last');
   expect((await session.snapshot()).notices.map(({ kind }) => kind)).not.toContain('message_unchecked');
+});
+
+test('another text under the id of a message of an earlier run is refused, and a signal with one is noted', async () => {
+  const { stage, session } = await openTeller({ runTurns: 1 });
+  await session.send({ id: 'order', text: 'hello' });
+  await say(session, 'one', 'two');
+  expect((await session.snapshot()).past?.messageIds).toContain('order');
+
+  const { messages } = await session.state();
+  expect(await rejection(session.send({ id: 'order', text: 'goodbye' }))).toMatchObject({
+    code: 'CONFLICT',
+    details: { field: 'id', id: 'order' },
+  });
+  await session.send({ id: 'order', text: 'hello' });
+  await stage.client.workflow.getHandle(session.id).signal('send', { id: 'order', text: 'goodbye' });
+  await expect
+    .poll(async () => (await session.snapshot()).notices)
+    .toContainEqual({
+      at: expect.any(String),
+      kind: 'message_dropped',
+      message: 'a message was dropped: an earlier one had its id, order',
+    });
+  expect((await session.state()).messages).toBe(messages);
+  await expectSound(stage, session);
 });
 
 test('messages that come while the session goes on in a new run are taken once, in order', async () => {
