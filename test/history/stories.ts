@@ -17,6 +17,7 @@ import {
 import type { Script } from '../../src/testing/index.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
+import { deployed, givenUp, interrupted, levels } from './edition-stories.ts';
 import { background, learned, shared, tree } from './shared-stories.ts';
 
 /** A session that is run to its end once, for its history. */
@@ -417,4 +418,8 @@ export const STORIES: Readonly<Record<string, Story>> = {
   background,
   shared,
   learned,
+  interrupted,
+  deployed,
+  'given-up': givenUp,
+  levels,
 };
