@@ -12,15 +12,13 @@ import { setManifest } from '../../src/session/manifest.ts';
 import { undoPlan } from '../../src/session/undo-plan.ts';
 import { MOMENT, manifestOf } from './checker/scenario.ts';
 
-type Edition = { edition?: number };
-/** A manifest on record has none. */
-const EDITIONS: [string, Edition][] = [
-  ['now', { edition: EDITION }],
-  ['on record', {}],
+const EDITIONS: [string, number][] = [
+  ['now', EDITION],
+  ['on record', 1],
 ];
 
-function define(tool: Partial<ToolManifest>, edition: Edition, more: Partial<Manifest> = {}): Manifest {
-  return { ...manifestOf({ name: '', tools: { pay: tool }, replies: [], may: {} }), ...edition, ...more };
+function define(tool: Partial<ToolManifest>, edition: number, more: Partial<Manifest> = {}): Manifest {
+  return { ...manifestOf({ name: '', tools: { pay: tool }, replies: [], may: {} }), edition, ...more };
 }
 
 const NOTIFIES: Partial<Manifest> = { notify: { events: ['approval', 'unknown', 'wait', 'end'] } };
@@ -63,7 +61,7 @@ function paying(manifest: Manifest, call: Partial<PreparedCall> = {}): Session {
 }
 
 describe.each(EDITIONS)('%s', (_, edition) => {
-  const isNow = edition.edition !== undefined;
+  const isNow = edition === EDITION;
 
   test('a deploy lets calls run that nobody has decided in time, and one of them waits for two people', () => {
     const approval = { expiresMs: 1_000, onExpiry: 'reject', people: 2 } as const;

@@ -1,5 +1,6 @@
 /** What a walk of the checker starts from: an agent, what its model asks for, and what may happen how often. */
 import { baseKey, effectNamespace } from '../../../src/contract/keys.ts';
+import { EDITION } from '../../../src/contract/manifest.ts';
 import type { BudgetLimits, JsonValue, Manifest, ToolManifest } from '../../../src/index.ts';
 import type { Moment } from '../../../src/session/events.ts';
 
@@ -97,6 +98,7 @@ export function manifestOf(scenario: Scenario): Manifest {
     plan: false,
     heartbeatMs: 1_000,
     modelCallMs: 900_000,
+    edition: EDITION,
     ...scenario.manifest,
   };
 }
