@@ -414,5 +414,5 @@ describe('checkpoints', () => {
     await untilPhase(stage.session(branch), 'idle');
     expect(await continued('rewind', '--yes')).toMatchObject({ code: 0, stderr: '' });
     await untilPhase(stage.session(id), 'idle');
-  });
+  }, 240_000);
 });
