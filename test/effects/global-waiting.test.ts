@@ -90,7 +90,9 @@ test('the inbox asks about the dispatch of a global effect that is in question n
     const { items } = await stage.sessions.inbox({ tenant });
     return items.flatMap(({ call }) => call?.next ?? []);
   };
-  const dispatch = (dispatchNo: number) => [expect.objectContaining({ action: 'resolve', dispatchNo })];
+  const dispatch = (dispatchNo: number): unknown[] => [
+    expect.objectContaining({ action: 'resolve', dispatchNo }),
+  ];
   await expect.poll(asked).toEqual(dispatch(1));
 
   const [pending] = await session.approvals();
