@@ -269,8 +269,9 @@ test("a session's caps hold for its sub-agents, too, and raising them lets the o
   await stage.startWorker([agent('lead', { research: agentTool(agent('researcher')) })]);
   const session = await stage.sessions.start('lead', { id: stage.id(), message: 'go', budget: { usd: 5 } });
   const pool = stage.sessions.pool(`tree/${session.id}`);
-  const isSet = async (): Promise<boolean> => (await session.budget()).pool !== undefined;
-  await polled(isSet, () => 'the session has a pool');
+  // The session has it on record before the request that makes it has arrived.
+  const isThere = (): Promise<boolean> => pool.get().then(Boolean, () => false);
+  await polled(isThere, () => 'the session has made no pool');
   // The one that waits asks again, and leaves the list for a moment, when the other one has spent.
   const isFull = ({ spent, waiting }: PoolView): boolean => spent.usd === 4 && waiting.length === 1;
   const { limits, spent, waiting } = await untilPool(pool, isFull);
