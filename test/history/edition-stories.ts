@@ -11,7 +11,7 @@ import {
 import { decide, resolve } from '../support/decide.ts';
 import { polled } from '../support/polled.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
-import { agent, hold, once, scripted } from '../support/tree.ts';
+import { agent, childOf, hold, once, scripted } from '../support/tree.ts';
 import type { Story } from './stories.ts';
 
 const inputSchema = z.object({ cents: z.number() });
@@ -146,14 +146,9 @@ export const levels: Story = {
     return agent(stage, 'story', { manage });
   },
   message: 'Report.',
-  act: async (session, { sessions }) => {
-    const below = async (above: Session): Promise<Session> => {
-      const find = async (): Promise<string> => (await above.snapshot()).children?.[0]?.sessionId ?? '';
-      await expect.poll(find).not.toBe('');
-      return sessions.get(await find());
-    };
-    const manager = await below(session);
-    const clerk = await below(manager);
+  act: async (session, stage) => {
+    const manager = await childOf(stage, session);
+    const clerk = await childOf(stage, manager);
     await untilPhase(clerk, 'approval');
     await session.setBudget({ limits: { toolCalls: 9 }, by: 'ada' });
     await manager.setBudget({ limits: { turns: 3 }, by: 'ada' });

@@ -14,6 +14,7 @@ import { expectSound } from '../session/support/sound.ts';
 import { polled } from '../support/polled.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
+import { childOf } from '../support/tree.ts';
 import { openWorld } from '../support/world.ts';
 
 /** A reply of 200 tokens costs 2 dollars, and a prompt nothing: a call can cost 2 dollars at most. */
@@ -310,18 +311,6 @@ async function threeLevels(usd: number): Promise<{ stage: Stage; session: Sessio
   await stage.startWorker([agent('lead', { tools: { research: agentTool(researcherAgent) } })]);
   const session = await stage.sessions.start('lead', { id: stage.id(), message: 'go' });
   return { stage, session, researcher: await childOf(stage, session) };
-}
-
-async function childOf({ sessions }: Stage, session: Session): Promise<Session> {
-  let id: string | undefined;
-  await polled(
-    async () => {
-      id = (await session.snapshot()).children?.[0]?.sessionId;
-      return id !== undefined;
-    },
-    () => `${session.id} has no sub-agent`,
-  );
-  return sessions.get(id ?? '');
 }
 
 test('the caps of a sub-agent hold for its own sub-agents, too, and at its caps it ends', async () => {

@@ -9,6 +9,7 @@ import {
   type Session,
 } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
+import { polled } from './polled.ts';
 import type { Stage } from './stage.ts';
 
 type Tools = NonNullable<Parameters<typeof defineAgent>[0]['tools']>;
@@ -38,3 +39,18 @@ export const hold: DefinedTool<Record<string, never>, string> = defineTool({
   needsApproval: true,
   execute: () => 'held',
 });
+
+/** The first sub-agent of a session, once its own session is there: the caller has it on record before. */
+export async function childOf({ sessions }: Stage, session: Session): Promise<Session> {
+  let child = session;
+  await polled(
+    async () => {
+      const [first] = (await session.snapshot()).children ?? [];
+      if (first === undefined) return false;
+      child = sessions.get(first.sessionId);
+      return child.state().then(Boolean, () => false);
+    },
+    () => `${session.id} has no sub-agent`,
+  );
+  return child;
+}

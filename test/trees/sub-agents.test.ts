@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { agentTool, defineTool, type Session } from '../../src/index.ts';
+import { agentTool, defineTool } from '../../src/index.ts';
 import { decide } from '../support/decide.ts';
 import { expectFoldEqualsLive } from '../support/fold.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, untilPhase } from '../support/stage.ts';
-import { agent, ask, hold, once, scripted } from '../support/tree.ts';
+import { agent, ask, childOf, hold, once, scripted } from '../support/tree.ts';
 
 test('an agent answers another one from a session of its own, with the context of the tree', async () => {
   const stage = await openStage(
@@ -225,17 +225,12 @@ test('what a sub-agent asks for is approved by nobody who has asked for it above
   const manage = agentTool(agent(stage, 'manager', { clerk }));
   await stage.startWorker([agent(stage, 'lead', { manage })]);
   const session = await ask(stage, { message: { text: 'Pay.', by: 'ada' } });
-  const below = async (above: Session): Promise<Session> => {
-    const started = async (): Promise<string> => (await above.snapshot()).children?.[0]?.sessionId ?? '';
-    await expect.poll(started).not.toBe('');
-    const child = stage.sessions.get(await started());
-    await untilPhase(child, 'approval');
-    return child;
-  };
-  const manager = await below(session);
+  const manager = await childOf(stage, session);
+  await untilPhase(manager, 'approval');
   await decide(manager, 'call_1_0', { decision: 'edit', args: { task: 'Pay more.' } }, { by: 'ben' });
 
-  const paying = await below(manager);
+  const paying = await childOf(stage, manager);
+  await untilPhase(paying, 'approval');
   for (const by of ['ada', 'ben']) {
     expect(
       await rejection(decide(paying, 'call_1_0', { decision: 'approve' }, { by, verified: true })),
