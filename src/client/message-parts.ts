@@ -5,7 +5,7 @@ import type { SendInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { LIMIT, tooLarge } from '../contract/limits.ts';
 import type { FileBlock, MessageBlock } from '../contract/messages.ts';
-import { isMediaType, type ValueStore } from '../contract/values.ts';
+import { MEDIA_TYPE, type ValueStore } from '../contract/values.ts';
 import { usable, Values } from '../values/index.ts';
 
 /** Bytes, base64, a `data:` URL, or the URL of a file that the provider fetches. */
@@ -102,7 +102,7 @@ function readFile(
 }
 
 function checkedType(mediaType: string | undefined, field: string): string {
-  if (typeof mediaType === 'string' && isMediaType(mediaType)) return mediaType;
+  if (typeof mediaType === 'string' && MEDIA_TYPE.test(mediaType)) return mediaType;
   throw invalid(`${field}.mediaType`, 'write the media type, such as image/png');
 }
 

@@ -25,10 +25,8 @@ export function isDigest(value: unknown): value is string {
   return typeof value === 'string' && DIGEST.test(value);
 }
 
-/** Whether a text is a media type, or the first half of one. A header can carry it. */
-export function isMediaType(text: string): boolean {
-  return /^[\w!#$&^.+*-]+(\/[\w!#$&^.+*-]+)?([ \t]*;[\x20-\x7e]*)?$/.test(text);
-}
+/** A media type, or the first half of one. A header can carry it. */
+export const MEDIA_TYPE: RegExp = /^[\w!#$&^.+*-]+(\/[\w!#$&^.+*-]+)?([ \t]*;[\x20-\x7e]*)?$/;
 
 /** The built-in tool with which a model reads on in a stored value. */
 export const READ_VALUE_TOOL = 'read_value';

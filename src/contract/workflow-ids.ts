@@ -1,7 +1,8 @@
 /** Ids of the workflows that Perdure starts for itself. No session and no thread may have such an id. */
 
 const EFFECT = 'effect:';
-const RESERVED = [
+/** How these ids begin. */
+export const RESERVED_PREFIXES: readonly string[] = [
   EFFECT,
   'perdure-thread/',
   'perdure-segment/',
@@ -10,7 +11,7 @@ const RESERVED = [
   'perdure-webhook/',
   'perdure-pool/',
   'perdure-rates/',
-] as const;
+];
 
 /** The id of the workflow of a global effect. */
 export function effectId(idempotencyKey: string): string {
@@ -34,7 +35,7 @@ export function rateLimiterId(taskQueue: string, key: string): string {
 
 /** Why a session or a thread cannot have an id, or `null`. */
 export function reservedProblem(id: string): string | null {
-  const prefix = RESERVED.find((reserved) => id.startsWith(reserved));
+  const prefix = RESERVED_PREFIXES.find((reserved) => id.startsWith(reserved));
   return prefix === undefined
     ? null
     : `Perdure's own workflows use ids that begin with ${prefix}: choose another id`;

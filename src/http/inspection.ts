@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { SessionSummary, StreamOptions } from '../client/index.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
-import { isMediaType } from '../contract/values.ts';
+import { MEDIA_TYPE } from '../contract/values.ts';
 import type { PageInput } from '../contract/views.ts';
 import { ofOtherTenant } from './access.ts';
 import {
@@ -212,7 +212,7 @@ export const inspectionOperations: readonly Operation[] = [
         // A browser must not run what a tool has returned.
         headers: {
           // A header cannot carry all that a tool or an older version has stored as a media type.
-          'content-type': isMediaType(mediaType) ? mediaType : 'application/octet-stream',
+          'content-type': MEDIA_TYPE.test(mediaType) ? mediaType : 'application/octet-stream',
           'content-disposition': 'attachment',
           'content-security-policy': 'sandbox',
         },

@@ -18,6 +18,8 @@ import {
 import type { JsonObject } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { poolIdSchema, poolSetSchema } from '../contract/pool.ts';
+import { MEDIA_TYPE } from '../contract/values.ts';
+import { RESERVED_PREFIXES } from '../contract/workflow-ids.ts';
 import { noted, notes, SEARCHABLE } from './shapes.ts';
 import { cancelBodySchema } from './undo.ts';
 
@@ -25,10 +27,7 @@ const text = z.string().check(z.minLength(1));
 const agent = z.string().check(z.minLength(1), z.maxLength(64));
 /** The id of a new session. */
 const newId = noted({
-  pattern: SEARCHABLE.replace(
-    '^',
-    '^(?!\\.{1,2}$|effect:|perdure-(?:thread|segment|content|archive)/)(?=.*\\S)',
-  ),
+  pattern: SEARCHABLE.replace('^', `^(?!\\.{1,2}$|${RESERVED_PREFIXES.join('|')})(?=.*\\S)`),
   maxLength: LIMIT.sessionId,
 });
 const checkpoint = noted({ pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[1-9][0-9]{0,9}$' });
@@ -38,7 +37,7 @@ const actor = z.string().check(z.minLength(1), z.maxLength(200));
 const data = noted({
   pattern: '^(?:[A-Za-z0-9+/]+={0,2}|https?://(?:[A-Za-z0-9]+\\.)*[A-Za-z]+(?::[0-9]{1,4})?(?:/[^\\s]*)?)$',
 });
-const file = { mediaType: text, filename: z.optional(text) };
+const file = { mediaType: noted({ pattern: MEDIA_TYPE.source }), filename: z.optional(text) };
 /** A message. Its files come as base64 or as URLs, and are stored. */
 export interface MessageBody extends SendInput {
   parts?: MessagePart[] | undefined;
