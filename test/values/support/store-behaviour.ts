@@ -11,7 +11,7 @@ export async function textIn(store: ValueStore, digest: string): Promise<string 
   return bytes === null ? null : Buffer.from(bytes).toString();
 }
 
-async function listed(store: ValueStore, owner?: string): Promise<StoredValue[]> {
+export async function listed(store: ValueStore, owner?: string): Promise<StoredValue[]> {
   const found: StoredValue[] = [];
   for await (const value of store.list(owner)) found.push(value);
   return found.sort((a, b) => a.digest.localeCompare(b.digest));
