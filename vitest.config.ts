@@ -55,7 +55,7 @@ const APART = tests(
   'test/server/**',
   'test/structure/**',
   'test/testing/{conformance,harness}',
-  'test/values/{postgres-values,s3-races,s3-values}',
+  'test/values/{directory-races,postgres-values,s3-races,s3-values}',
 );
 
 /** Files that take longest, which their size does not show: begun last, one of them would keep the others waiting. */

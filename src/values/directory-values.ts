@@ -1,14 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StoredValue, ValueStore } from '../contract/values.ts';
 
 const VALUE = 'value';
-/** The name of a value that is being removed. */
+/** Begins the name of a value that is being removed. */
 const LEAVING = 'leaving';
-/** Where to look for a value, in order. It may be moved and moved back meanwhile, even more than once. */
-const PLACES = [VALUE, LEAVING, VALUE, LEAVING, VALUE] as const;
 const OWNERS = 'owners';
+/** How often a value is looked for. Others may move it and move it back meanwhile. */
+const LOOKS = 5;
 /** How often to make a folder that another process removes at the same time. */
 const FOLDER_TRIES = 100;
 
@@ -17,7 +17,12 @@ const FOLDER_TRIES = 100;
  * are only for this user, and are synced before a value counts as stored.
  *
  * Layout: `values/ab/<digest>/value` with `owners/<owner>` beside it. `owners/<owner>/<digest>` finds an owner's
- * values.
+ * values. The age of a value is that of its youngest owner.
+ *
+ * A process that removes a value first renames it to `leaving.<id>`, a name of its own, and then looks for owners. If
+ * there are any, it renames the value back. Otherwise it removes what has that name. A process that stores the value
+ * first becomes an owner, and then looks for a `value`, or writes one. So if both happen at once, one process sees the
+ * other. A process that dies leaves a `leaving.<id>`. The next one that removes the value takes it over in the same way.
  */
 export class DirectoryValues implements ValueStore {
   readonly #root: string;
@@ -31,19 +36,14 @@ export class DirectoryValues implements ValueStore {
     for (;;) {
       await this.#mark(digest, owner);
       const path = join(this.#at(digest), VALUE);
-      // The age of the value counts from now on.
-      if (!(await this.#touch(digest)) && (await this.#write(path, bytes))) await sync(join(path, '..'));
+      if (!(await isThere(path)) && (await this.#write(path, bytes))) await sync(join(path, '..'));
       // A process that removed the value before the mark may have removed the folder of the mark, too.
       if (await this.has(digest, owner)) return;
     }
   }
 
-  async get(digest: string): Promise<Uint8Array | null> {
-    for (const name of PLACES) {
-      const bytes = await orNull(readFile(join(this.#at(digest), name)));
-      if (bytes !== null) return bytes;
-    }
-    return null;
+  get(digest: string): Promise<Uint8Array | null> {
+    return this.#find(digest, (path) => readFile(path));
   }
 
   async has(digest: string, owner: string): Promise<boolean> {
@@ -53,50 +53,90 @@ export class DirectoryValues implements ValueStore {
   async share(digest: string, owner: string): Promise<boolean> {
     if (!(await this.#isStored(digest))) return false;
     await this.#mark(digest, owner);
-    await this.#touch(digest);
-    return this.has(digest, owner);
+    if (await isThere(join(this.#at(digest), VALUE))) return true;
+    // Whoever removes it may have looked for owners before there was this one.
+    const bytes = await this.get(digest);
+    if (bytes === null) return false;
+    await this.put(digest, bytes, owner);
+    return true;
   }
 
   async *list(owner?: string): AsyncGenerator<StoredValue> {
     const digests = owner === undefined ? this.#digests() : await names(this.#ownerAt(owner));
     for await (const digest of digests) {
-      const at = this.#at(digest);
-      const file = (await orNull(stat(join(at, VALUE)))) ?? (await orNull(stat(join(at, LEAVING))));
+      const file = await this.#find(digest, (path) => stat(path));
       if (file === null) continue;
-      const owners: string[] = [];
-      for (const name of await names(join(at, OWNERS))) {
-        const text = await orNull(readFile(join(at, OWNERS, name), 'utf8'));
-        if (text !== null) owners.push(text);
+      const value: StoredValue = { digest, bytes: file.size, storedAt: file.mtimeMs, owners: [] };
+      const folder = join(this.#at(digest), OWNERS);
+      for (const path of (await names(folder)).map((name) => join(folder, name))) {
+        const mark = await orNull(stat(path));
+        const text = await orNull(readFile(path, 'utf8'));
+        if (mark === null || text === null) continue;
+        value.storedAt = Math.max(value.storedAt, mark.mtimeMs);
+        value.owners.push(text);
       }
-      yield { digest, bytes: file.size, storedAt: file.mtimeMs, owners };
+      yield value;
     }
   }
 
   async release(digest: string, owner: string | null): Promise<boolean> {
-    const at = this.#at(digest);
     if (owner !== null) {
-      await rm(join(at, OWNERS, fileOf(owner)), { force: true });
+      await rm(join(this.#at(digest), OWNERS, fileOf(owner)), { force: true });
       await rm(join(this.#ownerAt(owner), digest), { force: true });
       await rmdir(this.#ownerAt(owner)).catch(() => undefined);
     }
-    if ((await names(join(at, OWNERS))).length > 0) return false;
-    // A process that stores the value now marks it before the second look at the owners, or finds it gone and writes
-    // it.
-    await found(rename(join(at, VALUE), join(at, LEAVING)));
-    if ((await names(join(at, OWNERS))).length > 0) {
-      await found(rename(join(at, LEAVING), join(at, VALUE)));
-      return false;
+    while (!(await this.#isOwned(digest))) {
+      const own = await this.#take(digest);
+      if (!(await this.#isOwned(digest))) return this.#remove(digest, own);
+      // Then look again: the new owner may have left meanwhile, without finding the value.
+      for (const path of own) await found(rename(path, join(this.#at(digest), VALUE)));
     }
-    const removed = await isThere(join(at, LEAVING));
-    await rm(join(at, LEAVING), { force: true });
-    await rmdir(join(at, OWNERS)).catch(() => undefined);
-    await rmdir(at).catch(() => undefined);
+    return false;
+  }
+
+  /** Renames each file of a value to a name that only this process has. @returns the new paths */
+  async #take(digest: string): Promise<string[]> {
+    const own: string[] = [];
+    for (const path of await this.#files(digest)) {
+      const to = join(path, '..', `${LEAVING}.${randomUUID()}`);
+      if (await found(rename(path, to))) own.push(to);
+    }
+    return own;
+  }
+
+  /** @returns whether one of the files was still there */
+  async #remove(digest: string, paths: readonly string[]): Promise<boolean> {
+    let removed = false;
+    for (const path of paths) removed = (await found(rm(path))) || removed;
+    await rmdir(join(this.#at(digest), OWNERS)).catch(() => undefined);
+    await rmdir(this.#at(digest)).catch(() => undefined);
     return removed;
   }
 
   async #isStored(digest: string): Promise<boolean> {
-    for (const name of PLACES) if (await isThere(join(this.#at(digest), name))) return true;
-    return false;
+    return (await this.#find(digest, (path) => stat(path))) !== null;
+  }
+
+  async #isOwned(digest: string): Promise<boolean> {
+    return (await names(join(this.#at(digest), OWNERS))).length > 0;
+  }
+
+  /** What `read` makes of a file of the value, or `null` when there is none. */
+  async #find<T>(digest: string, read: (path: string) => Promise<T>): Promise<T | null> {
+    for (let i = 0; i < LOOKS; i++) {
+      for (const path of await this.#files(digest)) {
+        const result = await orNull(read(path));
+        if (result !== null) return result;
+      }
+    }
+    return null;
+  }
+
+  /** The files that hold the value: usually one. */
+  async #files(digest: string): Promise<string[]> {
+    const at = this.#at(digest);
+    const files = (await names(at)).filter((name) => name === VALUE || name.startsWith(LEAVING));
+    return files.map((name) => join(at, name));
   }
 
   async *#digests(): AsyncGenerator<string> {
@@ -104,6 +144,7 @@ export class DirectoryValues implements ValueStore {
       yield* await names(join(this.#root, 'values', beginning));
   }
 
+  /** Makes an owner. For an existing one, this sets the age of the value to zero. */
   async #mark(digest: string, owner: string): Promise<void> {
     const places = [
       [this.#ownerAt(owner), digest],
@@ -130,12 +171,6 @@ export class DirectoryValues implements ValueStore {
     } finally {
       await rm(temporary, { force: true });
     }
-  }
-
-  /** Sets the age of a value to zero. @returns `false` when there is no value */
-  #touch(digest: string): Promise<boolean> {
-    const now = new Date();
-    return found(utimes(join(this.#at(digest), VALUE), now, now));
   }
 
   #at(digest: string): string {
