@@ -111,7 +111,9 @@ export class PostgresValues implements ValueStore {
   release(digest: string, owner: string | null): Promise<boolean> {
     return this.#postgres.transaction(async (client) => {
       // Locks the row first, so that the statements below see what others have committed until then.
-      await client.query('SELECT 1 FROM stored WHERE digest = $1 FOR UPDATE', [digest]);
+      const found = await client.query('SELECT 1 FROM stored WHERE digest = $1 FOR UPDATE', [digest]);
+      // Without a row there is no lock and no owner. What others store from now on stays.
+      if (found.rows.length === 0) return false;
       await client.query('DELETE FROM owners WHERE digest = $1 AND owner = $2', [digest, owner]);
       const { rows } = await client.query(
         `DELETE FROM stored s WHERE digest = $1

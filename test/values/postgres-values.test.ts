@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { findPrograms, type Postgres, startPostgres } from '../../bench/peers/postgres.ts';
 import { PostgresValues } from '../../src/index.ts';
 import { rejection } from '../support/rejection.ts';
@@ -42,6 +43,45 @@ test.skipIf(isMissing)(
     const url = await newUrl();
     const all = ['p', 'q', 'r'].map((owner) => expectStanding(new PostgresValues(url), owner, 50));
     await expect(Promise.all(all)).resolves.toHaveLength(3);
+  },
+);
+
+test.skipIf(isMissing)(
+  'a release that found no value does not remove one that was stored meanwhile',
+  async () => {
+    const url = await newUrl();
+    const store = new PostgresValues(url);
+    const digest = 'd'.repeat(64);
+    expect(await store.get(digest)).toBeNull();
+    const client = new pg.Client(url);
+    await client.connect();
+    onTestFinished(() => client.end());
+    // Holds a release up before it deletes an owner, and again when it is to delete the value.
+    await client.query(`
+      CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';
+      CREATE TRIGGER hold BEFORE DELETE ON perdure_values.stored EXECUTE FUNCTION hold();
+      SELECT pg_advisory_lock(1);
+    `);
+    await client.query('BEGIN; LOCK TABLE perdure_values.owners IN SHARE MODE');
+    let isReleased = false;
+    const release = store.release(digest, 'x').then(() => (isReleased = true));
+    const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1`;
+    const isHeld = async (at: string): Promise<boolean> => (await client.query(waits, [at])).rows.length > 0;
+    const untilHeld = async (at: string): Promise<void> => {
+      await expect.poll(async () => isReleased || (await isHeld(at))).toBe(true);
+    };
+    await untilHeld('relation');
+    await client.query(`
+      INSERT INTO perdure_values.stored VALUES ('${digest}', 'the value', now());
+      INSERT INTO perdure_values.owners VALUES ('${digest}', 'x');
+      COMMIT;
+    `);
+    await untilHeld('advisory');
+    await store.put(digest, Buffer.from('the value'), 'y');
+    await client.query('SELECT pg_advisory_unlock(1)');
+    await release;
+    expect(await store.has(digest, 'y')).toBe(true);
   },
 );
 
