@@ -107,9 +107,12 @@ test.skipIf(NO_BROWSER)('when somebody else was first, the page says who', async
   const { page, errors } = await stage.browse();
   await page.locator('.row', { hasText: id }).click();
   await page.keyboard.press('a');
+  // The page does not know yet.
+  const reading = await hold(page, '**/inbox');
   await decide(stage.session(id), 'call_1_0', { decision: 'reject' } satisfies Decision, { by: 'grace' });
   await page.getByRole('button', { name: 'Confirm: approve' }).click();
   await page.getByRole('alert').getByText('reject by grace').waitFor();
+  reading.release();
   await page.getByText('This waits no longer').waitFor();
   expect(await page.getByRole('button', { name: 'Confirm' }).count()).toBe(0);
   await page.getByRole('alert').getByText('reject by grace').waitFor();
