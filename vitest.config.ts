@@ -141,9 +141,9 @@ const config: ViteUserConfig = defineConfig({
         'slow',
         1,
         { include: SLOW, exclude: [...FAST, ...APART] },
-        { ...withServer, ...shared, maxWorkers: 3 },
+        { ...withServer, ...shared, maxWorkers: 4 },
       ),
-      project('apart', 1, { include: APART, exclude: FAST }, { ...withServer, maxWorkers: 3 }),
+      project('apart', 1, { include: APART, exclude: FAST }, { ...withServer, maxWorkers: 4 }),
     ],
     // Processes, not threads: workers hold native handles, and tests kill processes.
     pool: 'forks',
