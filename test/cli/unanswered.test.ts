@@ -47,12 +47,13 @@ test('a message that was sent and not answered for is sent again with its id', a
 }, 180_000);
 
 test.each([
-  ['is started once', []],
-  ['that may exist takes its message once', ['--use-existing']],
+  ['of a random id is started once', false],
+  ['that may exist takes its message once', true],
 ])(
-  'a session of a random id %s',
-  async (_, flags) => {
+  'a session %s',
+  async (_, mayExist) => {
     const tenant = stage.id('tenant');
+    const flags = mayExist ? ['--use-existing', '--id', stage.id('named')] : [];
     const list = async (): Promise<unknown[]> =>
       jsonLines((await stage.perdure('ls', '--tenant', tenant, '--json')).stdout).map(({ id }) => id);
     const said = `started ${tenant}`;
@@ -70,10 +71,10 @@ test.each([
     const messageId = (await session.transcript()).items[0]?.id ?? '';
     expect({ code, details }).toEqual({ code: 'SERVER_UNAVAILABLE', details: { sessionId: id, messageId } });
     expect(message).toContain(`It may have happened all the same. Repeat it with the id ${id}`);
-    const ids = ['--id', id, ...(flags.length === 0 ? [] : ['--message-id', messageId])];
+    const ids = mayExist ? ['--message-id', messageId] : ['--id', id];
     expect(wordsOf(next)).toEqual([...args, '--json', ...ids]);
     const again = await stage.perdure(...wordsOf(next));
-    if (flags.length === 0) {
+    if (!mayExist) {
       expect(again.code).toBe(4);
       expect(errorOf(again)).toMatchObject({ code: 'SESSION_EXISTS' });
     } else expect(JSON.parse(again.stdout)).toMatchObject({ sessionId: id, existing: true });
