@@ -58,7 +58,8 @@ export class S3Bucket {
   }
 
   async remove(...keys: string[]): Promise<void> {
-    await this.#call((s3, at) => Promise.all(keys.map((key) => s3.deleteObject(at(key)))));
+    // AWS takes the removal of a missing object for done. Other services may answer that there is none.
+    await this.#call((s3, at) => Promise.all(keys.map((key) => orNull(s3.deleteObject(at(key))))));
   }
 
   /** The objects whose keys have this beginning, in the order of their keys. */
