@@ -95,8 +95,8 @@ test('the inbox asks about the dispatch of a global effect that is in question n
   ];
   await expect.poll(asked).toEqual(dispatch(1));
 
-  const [pending] = await session.approvals();
-  const effect = stage.sessions.get(pending?.next.sessionId ?? '');
+  const { pending } = await until(session, (view) => view.pending.length > 0);
+  const effect = stage.sessions.get(pending[0]?.next.sessionId ?? '');
   await resolve(effect, 'call_0_0', { outcome: 'absent' }, { by: 'ada' });
   // While it runs again nobody is asked.
   await expect.poll(asked).toEqual([]);
