@@ -4,8 +4,9 @@ import { defined, jsonSize } from '../contract/json.ts';
 import { LIMIT } from '../contract/limits.ts';
 import { type Message, textsOf } from '../contract/messages.ts';
 import type { NextStep } from '../contract/next-step.ts';
-import { KEPT_TEXT, type Past } from '../contract/past.ts';
+import { KEPT_TEXT } from '../contract/past.ts';
 import type { SessionState } from '../contract/state.ts';
+import type { ContentRef } from '../contract/thread.ts';
 import { isMain } from '../contract/view.ts';
 import type {
   BudgetView,
@@ -192,18 +193,24 @@ export function pageOf<T>(items: readonly T[], input: PageInput = {}, past = 0):
 
 /** A page of the messages that are in this run. */
 export function messagesPage({ transcript, past }: SessionState, page?: PageInput): RunPage<Message> {
-  return withPast(pageOf(transcript, page, past?.messages), page, past);
+  return runPage(transcript, page, past && { count: past.messages, newest: past.newest });
 }
 
 /** A page of the calls that are in this run. */
 export function callsPage({ calls, past }: SessionState, page?: PageInput): RunPage<ToolCall> {
-  return withPast(pageOf(calls, page, past?.calls), page, past);
+  return runPage(calls, page, past && { count: past.calls, newest: past.newest });
 }
 
-/** Adds to a page where its missing entries are, if they have left the run. */
-function withPast<T>(page: Page<T>, { limit = 50 }: PageInput = {}, past: Past | undefined): RunPage<T> {
-  const isWhole = past === undefined || page.first === 0 || page.items.length >= limit;
-  return isWhole ? page : { ...page, past: past.newest };
+/** A page, and where its missing entries are, if they have left the run. */
+function runPage<T>(
+  items: readonly T[],
+  input: PageInput = {},
+  past: { count: number; newest: ContentRef } | undefined,
+): RunPage<T> {
+  const page = pageOf(items, input, past?.count);
+  // Large entries may cut a page short within the run: then the next page goes on there.
+  const isWhole = past === undefined || page.first === 0 || page.first > past.count;
+  return isWhole || page.items.length >= (input.limit ?? 50) ? page : { ...page, past: past.newest };
 }
 
 /** A whole number, or `otherwise`: a client in another language may send something that is not a number. */

@@ -301,6 +301,21 @@ test('pages say what is missing of them, by its index in the session', () => {
   expect(callsPage(state)).toEqual({ items: [], first: 0, total: 0 });
 });
 
+test('a page that is cut short within the run does not go on in earlier runs', () => {
+  const state = rested();
+  advance(state, [], MOMENT);
+  advance(state, [stored(state)], MOMENT);
+  for (const id of ['large1', 'large2', 'large3']) {
+    const blocks = [{ kind: 'text' as const, text: 'x'.repeat(700_000) }];
+    appendMessage(state, { id, role: 'user', created_at: '', blocks });
+  }
+  const page = messagesPage(state, { limit: 8 });
+  expect(page.items.map(({ id }) => id)).toEqual(['large2', 'large3']);
+  expect(page).toMatchObject({ first: 7, total: 9 });
+  // The client would return the messages of earlier runs next to these, without `large1`.
+  expect(page.past).toBeUndefined();
+});
+
 test('messages that have left the run cannot be edited, and later ones can', () => {
   const state = rested();
   advance(state, [], MOMENT);
