@@ -39,13 +39,14 @@ const BACKWARDS_STEP = 1;
  * The events of one run, page by page, so that a long history is never in memory as a whole. The next page is requested
  * while one is read. Works without a worker and after the run has closed, until the namespace's retention.
  *
- * @param options - `backwards`: newest event first.
+ * @param options - `backwards`: newest event first. `pageMs`: how long a page may take before it is requested in smaller
+ * pieces. Default: {@link PAGE_MS}.
  * @throws Temporal's `ServiceError` when the run does not exist.
  */
 export async function* readPages(
   client: Client,
   execution: { workflowId: string; runId?: string },
-  { backwards = false }: { backwards?: boolean } = {},
+  { backwards = false, pageMs = PAGE_MS }: { backwards?: boolean; pageMs?: number } = {},
 ): AsyncGenerator<readonly HistoryEvent[]> {
   const service = client.workflowService;
   let step = backwards ? BACKWARDS_STEP : 0;
@@ -63,7 +64,7 @@ export async function* readPages(
           ? service.getWorkflowExecutionHistoryReverse(request)
           : service.getWorkflowExecutionHistory(request);
       try {
-        return size === 1 ? await ask() : await client.withDeadline(Date.now() + PAGE_MS, ask);
+        return size === 1 ? await ask() : await client.withDeadline(Date.now() + pageMs, ask);
       } catch (error) {
         if (size === 1 || !TOO_MUCH.includes((error as { code?: unknown }).code)) throw error;
         step += 1;

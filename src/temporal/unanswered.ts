@@ -5,6 +5,7 @@ import { type ErrorCode, isPerdureError, PerdureError } from '../contract/errors
 import { isUnprocessed } from './errors.ts';
 import { failureMessage } from './payloads.ts';
 import { isAlive, isVersion, type Poller, pollersSeen, type WorkerVersion } from './pollers.ts';
+import { readEvents } from './read-events.ts';
 import { tsToMs } from './sdk-time.ts';
 import { pinnedTo, versioningOf } from './versions.ts';
 
@@ -21,6 +22,11 @@ const BAD_ATTRIBUTE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEA
 const LOOK_MS = 2_000;
 /** How many events are read from the end of a history. So many without a completed workflow task are a flood. */
 const TAIL = 300;
+/**
+ * How long the tail, and a page of it, may take, in milliseconds. Temporal's client needs two seconds to give up a page
+ * that is too large.
+ */
+const TAIL_MS = { all: 8_000, page: 500 } as const;
 /** From so many events on, a replay may take long. */
 const LONG_HISTORY = 2_000;
 const MAY_BE_DONE = 'The request may still take effect: read the state before you try again';
@@ -131,24 +137,23 @@ export async function whyUnanswered(
 }
 
 async function readTail(client: Client, workflowId: string, isPending: boolean): Promise<Tail> {
-  if (!isPending) return { problem: null, waiting: 0 };
-  const { history } = await client.workflowService.getWorkflowExecutionHistoryReverse({
-    namespace: client.options.namespace,
-    execution: { workflowId },
-    maximumPageSize: TAIL,
-  });
   const tail: Tail = { problem: null, waiting: 0 };
-  for (const event of history?.events ?? []) {
-    const { eventType, workflowTaskFailedEventAttributes: failed } = event;
-    if (eventType === ENDS.completed) break;
-    tail.waiting += 1;
-    if (eventType === ENDS.failed && failed?.cause !== UNHANDLED) {
-      tail.badAttribute ??= failed?.cause === BAD_ATTRIBUTE;
-      tail.problem ??= (await failureMessage(client.options, failed?.failure)) || 'unknown';
+  if (!isPending) return tail;
+  const options = { backwards: true, pageMs: TAIL_MS.page };
+  const read = async (): Promise<void> => {
+    for await (const event of readEvents(client, { workflowId }, options)) {
+      const { eventType, workflowTaskFailedEventAttributes: failed } = event;
+      if (eventType === ENDS.completed || tail.waiting === TAIL) return;
+      tail.waiting += 1;
+      if (eventType === ENDS.failed && failed?.cause !== UNHANDLED) {
+        tail.badAttribute ??= failed?.cause === BAD_ATTRIBUTE;
+        tail.problem ??= (await failureMessage(client.options, failed?.failure)) || 'unknown';
+      }
+      // An earlier failure is not the present problem.
+      if (eventType === ENDS.timedOut) tail.problem ??= '';
     }
-    // An earlier failure is not the present problem.
-    if (eventType === ENDS.timedOut) tail.problem ??= '';
-  }
+  };
+  await client.withDeadline(Date.now() + TAIL_MS.all, read);
   return { ...tail, problem: tail.problem === '' ? null : tail.problem };
 }
 

@@ -80,3 +80,13 @@ test('a session whose workflow task fails says so, with the failure, and not tha
   expect(isUnanswered(error)).toBe(true);
   expect(error).toMatchObject({ code: 'TASK_FAILING', message: expect.stringContaining('it cannot go on') });
 }, 60_000);
+
+test('a session without a worker says so, however large its last events are', async () => {
+  const stage = await openStage(() => ({ text: 'never' }));
+  const id = stage.id();
+  // Together more than an answer of 4 MB, the most that Temporal's client accepts.
+  for (const part of ['a', 'b', 'c', 'd', 'e'])
+    await stage.sessions.start('echo', { id, message: part.repeat(950_000), onExisting: 'use' });
+  const error = await rejection(stage.sessions.get(id).ping());
+  expect(error).toMatchObject({ code: 'NO_WORKER', details: { waitingEvents: 7 } });
+}, 60_000);
