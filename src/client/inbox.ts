@@ -54,7 +54,7 @@ export class InboxReader {
     const effects = new Map<string, SessionSummary>();
     for (const { session, item } of all) {
       const id = effectOf(item);
-      // A filter may have left it out: effects are of no tenant.
+      // The filter of ids, or the limit, may have left it out.
       if (id !== null && !known.has(id)) effects.set(id, { ...session, id });
     }
     await inChunks([...effects.values()], readItems);

@@ -89,4 +89,4 @@ test('a session without a worker says so, however large its last events are', as
     await stage.sessions.start('echo', { id, message: part.repeat(950_000), onExisting: 'use' });
   const error = await rejection(stage.sessions.get(id).ping());
   expect(error).toMatchObject({ code: 'NO_WORKER', details: { waitingEvents: 7 } });
-}, 60_000);
+});
