@@ -1,20 +1,15 @@
 /** The checkpoints of a session: its history, one per completed workflow task. */
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { LRUCache } from 'lru-cache';
 import type { Checkpoint } from '../contract/checkpoint.ts';
-import { PerdureError } from '../contract/errors.ts';
 import { copyJson, type JsonObject } from '../contract/json.ts';
 import { WORKFLOW } from '../contract/names.ts';
-import type { NextStep } from '../contract/next-step.ts';
-import type { SessionInput } from '../contract/session-input.ts';
 import type { SessionState } from '../contract/state.ts';
-import type { ContentRef } from '../contract/thread.ts';
-import type { ValueStore } from '../contract/values.ts';
 import { type Fold, type FoldedTask, foldHistory, type RunEnd } from '../history/index.ts';
 import { phaseOf } from '../session/state.ts';
 import { type CheckpointPlace, checkpointPlace } from '../temporal/checkpoint-id.ts';
-import { deleteRun, type Execution, findExecution, reading, untilGone } from '../temporal/executions.ts';
+import { type Execution, reading } from '../temporal/executions.ts';
 import {
   type HistoryEvent,
   orNull,
@@ -22,13 +17,9 @@ import {
   readEvents,
   readPages,
   readStart,
-  readStartInput,
 } from '../temporal/index.ts';
-import { deletePieces } from '../temporal/past.ts';
-import { usable, Values } from '../values/index.ts';
 import { KeptFold } from './kept-fold.ts';
 import { findRuns } from './runs.ts';
-import { findBelow } from './sub-agents.ts';
 import { Turns } from './turns.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
@@ -46,11 +37,9 @@ export class SessionCheckpoints {
   /** By run: the folds that a request for the latest checkpoint continues from. */
   readonly #kept = new LRUCache<string, KeptFold>({ max: CACHE_SIZE });
   readonly #turns = new Turns();
-  readonly #values: ValueStore | undefined;
 
-  constructor(client: Client, values?: ValueStore) {
+  constructor(client: Client) {
     this.#client = client;
-    this.#values = values;
   }
 
   /** The checkpoint with an id, or `null`. */
@@ -109,79 +98,6 @@ export class SessionCheckpoints {
       }
       return found;
     });
-  }
-
-  /**
-   * Deletes all runs of a session and of the sub-agents below it.
-   *
-   * @throws PerdureError `SESSION_BUSY` when one of them runs and `end` is not set
-   */
-  async delete(session: Execution, end: boolean): Promise<void> {
-    await reading(session.workflowId, async () => {
-      // The session is ended first, so that it starts no more sub-agents.
-      if (end) await this.#end(session);
-      const below = await this.#below(session);
-      const open = below.filter(({ running }) => running);
-      if (end) for (const one of open.toReversed()) await this.#end(one);
-      else if (session.running || open.length > 0) throw busy(session, open);
-      // The deepest first, so that after an interruption the deletion of the session can be repeated.
-      for (const one of [...below, session]) await this.#deleteOne(one, end);
-    });
-  }
-
-  async #deleteOne(session: Execution, end: boolean): Promise<void> {
-    const { workflowId } = session;
-    // Pieces that the last run stored are found by name. An unreadable start must not prevent the deletion.
-    const input = await readStartInput(this.#client, workflowId).catch(() => null);
-    const { carried } = (input ?? {}) as Partial<SessionInput>;
-    for (
-      let present: Execution | null = session;
-      present !== null;
-      present = await findExecution(this.#client, workflowId)
-    ) {
-      if (!end && present.running) throw busy(present, []);
-      await this.#end(present);
-      const { runId: last } = present;
-      const runs = await findRuns(this.#client, workflowId, WORKFLOW.session, [last]);
-      await this.#deleteRuns(
-        workflowId,
-        runs.filter((runId) => runId !== last),
-      );
-      // The last run goes last: while it is there, an interrupted deletion can be repeated.
-      await this.deleteContent(workflowId, carried?.past?.newest);
-      await this.#deleteRuns(workflowId, [last]);
-    }
-    // A call that was in flight may have stored another piece or value.
-    await this.deleteContent(workflowId);
-  }
-
-  async #deleteRuns(workflowId: string, runs: readonly string[]): Promise<void> {
-    for (const runId of runs) await deleteRun(this.#client, workflowId, runId);
-    for (const runId of runs) await untilGone(this.#client, workflowId, runId);
-  }
-
-  /** Deletes what a session has outside its runs: its pieces and values. Retention removes the runs and leaves these. */
-  async deleteContent(sessionId: string, newest?: ContentRef): Promise<void> {
-    await deletePieces(this.#client, sessionId, newest);
-    const values = this.#values && new Values(this.#values, this.#client);
-    await usable(async () => values?.releaseAll(sessionId));
-  }
-
-  async #end({ workflowId, running }: Execution): Promise<void> {
-    if (!running) return;
-    try {
-      await this.#client.workflow.getHandle(workflowId).terminate('it is being deleted');
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    }
-  }
-
-  /** The sessions below a session. Only its state, which may be unreadable, lists sessions that it has just started. */
-  async #below(session: Execution): Promise<Execution[]> {
-    const latest = session.completed ? null : await this.latest(session).catch(() => null);
-    const { children = [] } = (latest?.state ?? {}) as Partial<SessionState>;
-    const known = children.map(({ sessionId }) => sessionId);
-    return findBelow(this.#client, session.workflowId, known);
   }
 
   /** The runs of a session, from one run (default: the present) to the oldest. They are found on demand. */
@@ -303,25 +219,6 @@ export class SessionCheckpoints {
     const [eventId] = read?.tasks ?? [];
     return eventId === undefined ? null : { runId: continued, eventId };
   }
-}
-
-function busy({ workflowId, running }: Execution, open: readonly Execution[]): PerdureError {
-  const ids = open.map((one) => one.workflowId).toReversed();
-  const below = `open sub-agents: ${ids.join(', ')}`;
-  const what = running
-    ? `Session ${workflowId} is running${ids.length === 0 ? '' : ` with ${below}`}. Cancel it first`
-    : `Session ${workflowId} has ended and left ${below}. Cancel these first`;
-  const sessionId = running ? workflowId : (ids[0] ?? workflowId);
-  return new PerdureError(
-    'SESSION_BUSY',
-    `${what}, or delete it with { end: true }, which does not wait for calls in flight.`,
-    {
-      details: {
-        ...(ids.length > 0 ? { open: ids } : {}),
-        next: { action: 'cancel', sessionId } satisfies NextStep,
-      },
-    },
-  );
 }
 
 function checkpointOf(

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { SessionCheckpoints } from '../checkpoints/session-checkpoints.ts';
+import { SessionDeletion } from '../checkpoints/session-deletion.ts';
 import type {
   Checkpoint,
   CheckpointSaver,
@@ -52,6 +53,7 @@ const ANSWER_MS = 15_000;
 export class TemporalSaver implements CheckpointSaver {
   readonly #client: Client;
   readonly #sessions: SessionCheckpoints;
+  readonly #deletion: SessionDeletion;
   readonly #threads: ThreadStore;
   /** Writes of one thread are sent in the order of their calls: more updates at once would only wait longer. */
   readonly #writes: Batches<ThreadWrite, Written> = new Batches((threadId, batch) =>
@@ -69,7 +71,8 @@ export class TemporalSaver implements CheckpointSaver {
     options: { taskQueue?: string; timeoutMs?: number; values?: ValueStore | undefined } = {},
   ) {
     this.#client = client;
-    this.#sessions = new SessionCheckpoints(client, options.values);
+    this.#sessions = new SessionCheckpoints(client);
+    this.#deletion = new SessionDeletion(client, this.#sessions, options.values);
     this.#threads = new ThreadStore(client, {
       taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE,
       timeoutMs: options.timeoutMs ?? ANSWER_MS,
@@ -124,10 +127,10 @@ export class TemporalSaver implements CheckpointSaver {
     checkId('threadId', threadId);
     return this.#writes.alone(threadId, async () => {
       const session = await this.#session(threadId);
-      if (session !== null) return this.#sessions.delete(session, options.end === true);
+      if (session !== null) return this.#deletion.delete(session, options.end === true);
       return reading(threadId, async () => {
         // It may be a session whose runs retention has removed.
-        await this.#sessions.deleteContent(threadId);
+        await this.#deletion.deleteContent(threadId);
         await this.#threads.delete(threadId);
       });
     });
