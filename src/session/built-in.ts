@@ -100,14 +100,16 @@ function freshId(state: SessionState, base: string): string {
 /** The timer of the next reminder; otherwise `null`. */
 export function reminderStep(state: SessionState, moment: Moment): Step | null {
   const [next] = state.reminders ?? [];
+  // A rewind may bring back a reminder whose time has passed.
+  const due = Math.max(Date.parse(next?.at ?? ''), moment.now + 1);
   const timer = state.inFlight.find(({ kind }) => kind === 'reminder');
   if (timer !== undefined) {
     // A reminder with an earlier time was set, or the session is about to end.
-    const isStale = next === undefined || isEnding(state) || (timer.until ?? '') > next.at;
+    const isStale = next === undefined || isEnding(state) || Date.parse(timer.until ?? '') > due;
     return isStale ? { type: 'stop', seq: timer.seq } : null;
   }
   if (next === undefined || isEnding(state)) return null;
-  const ms = Math.max(1, Date.parse(next.at) - moment.now);
+  const ms = due - moment.now;
   const summary = `reminder ${next.id}`;
   return {
     type: 'issue',

@@ -142,6 +142,24 @@ test('a reminder is a message to the session at its time, once, while it goes on
   await expectSound(stage, session);
 });
 
+test('a rewind brings back a reminder whose time has passed, and the session gets it at once', async () => {
+  const { stage, session } = await opened();
+  await told(session, ['remind_me', { seconds: 1, text: 'call Bob' }]);
+  const view = await until(session, ({ lastText }) => lastText.startsWith('after Reminder'));
+  const checkpoints = await new TemporalSaver(stage.client).list(session.id, { limit: 100 });
+  const before = checkpoints.find(({ state }) => 'reminders' in state);
+  if (before === undefined) throw new Error('no checkpoint has the reminder');
+  const rewound = await stage.sessions.rewind(
+    { sessionId: session.id, checkpointId: before.id },
+    { by: 'ada', reason: 'a test' },
+  );
+  const after = await until(rewound, ({ runId, phase, reminders }) => {
+    return runId !== view.runId && phase === 'idle' && reminders.length === 0;
+  });
+  expect(after.lastText).toBe(view.lastText);
+  await expectSound(stage, session);
+});
+
 test('a scratchpad is in the state, and so in each checkpoint, in its record and over rewinds', async () => {
   const { stage, session } = await opened(1);
   await told(session, ['scratchpad_write', { path: 'notes/plan.md', text: 'one' }]);
