@@ -15,6 +15,30 @@ export async function beating<T>(run: (context: Context) => Promise<T>): Promise
   }
 }
 
+/**
+ * Runs what comes before a tool, with heartbeats that keep the details on record. They are requests of our own, one
+ * after the other, and the last one has ended before the tool begins: what its heartbeats say comes later.
+ */
+export async function beatingBefore<T>(context: Context, run: () => Promise<T>): Promise<T> {
+  const { heartbeatTimeoutMs = 10_000 } = context.info;
+  const details: unknown = context.info.heartbeatDetails;
+  let last: Promise<unknown> = Promise.resolve();
+  const beat = async (): Promise<void> => {
+    const payloads = details === undefined ? [] : await encodeDetails(context, details);
+    const send = (): Promise<unknown> => recordHeartbeat(context, payloads);
+    await context.client.withDeadline(Date.now() + heartbeatTimeoutMs, send);
+  };
+  const beats = setInterval(() => {
+    last = last.then(beat).catch(() => {});
+  }, heartbeatTimeoutMs / 4);
+  try {
+    return await run();
+  } finally {
+    clearInterval(beats);
+    await last;
+  }
+}
+
 /** Encodes details as the SDK does, for {@link recordHeartbeat}. */
 export async function encodeDetails({ client, info }: Context, details: unknown): Promise<Payload[]> {
   const { loadedDataConverter, namespace } = client.options;

@@ -11,6 +11,7 @@ import type { AgentUnavailable, NewManifest } from '../contract/model-call.ts';
 import type { ValueStore } from '../contract/values.ts';
 import { doneBefore } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
+import { beatingBefore } from './heartbeats.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
 import { questionIn } from './questions.ts';
 import { recorded } from './recordable.ts';
@@ -48,41 +49,42 @@ export async function runTool(
   }
   const known = agent.manifest.tools[input.tool];
   if (input.effect !== 'mutate' && known?.effect === 'mutate') return newManifest(context, agent);
-  const session = await readContext(agent.definition, input.context, tool);
-  if (!session.ok)
-    return {
-      kind: 'unavailable',
-      message: `${session.problem}. Resume the session when it fits`,
-      misfit: true,
-    };
+  const checked = await beatingBefore(context, () => check(context, agent, tool, input));
+  if (!checked.ok) return checked.result;
+  const { value, session } = checked;
+  return input.effect === 'mutate'
+    ? runMutation(context, tool, input, { value, session, issuedHere, began, storing })
+    : runRepeatable(context, tool, input, { value, session, storing, attempts: known?.maxAttempts ?? 1 });
+}
+
+/** Checks a call's context and arguments, and looks for an equal call of an earlier run. */
+async function check(
+  { client }: Context,
+  { definition }: AgentRuntime,
+  tool: DefinedTool,
+  input: ToolInput,
+): Promise<{ ok: true; value: unknown; session: unknown } | { ok: false; result: ToolResult }> {
+  const ended = (result: ToolResult): { ok: false; result: ToolResult } => ({ ok: false, result });
+  const session = await readContext(definition, input.context, tool);
+  if (!session.ok) {
+    const message = `${session.problem}. Resume the session when it fits`;
+    return ended({ kind: 'unavailable', message, misfit: true });
+  }
   const parsed = await checkedArgs(tool, input);
   if (!parsed.ok) {
-    return input.effect === 'mutate'
-      ? { kind: 'absent', reason: parsed.problem, retryable: false }
-      : { kind: 'error', message: parsed.problem };
+    return ended(
+      input.effect === 'mutate'
+        ? { kind: 'absent', reason: parsed.problem, retryable: false }
+        : { kind: 'error', message: parsed.problem },
+    );
   }
-  let sealed: ToolResult | null;
   try {
-    sealed = await sealedAnswer(context.client, input);
+    const sealed = await sealedAnswer(client, input);
+    return sealed === null ? { ok: true, value: parsed.value, session: session.value } : ended(sealed);
   } catch (error) {
     const reason = errorText('the look at the record before this run', error);
-    return { kind: 'absent', reason, retryable: true, unbegun: true };
+    return ended({ kind: 'absent', reason, retryable: true, unbegun: true });
   }
-  if (sealed !== null) return sealed;
-  return input.effect === 'mutate'
-    ? runMutation(context, tool, input, {
-        value: parsed.value,
-        session: session.value,
-        issuedHere,
-        began,
-        storing,
-      })
-    : runRepeatable(context, tool, input, {
-        value: parsed.value,
-        session: session.value,
-        storing,
-        attempts: known?.maxAttempts ?? 1,
-      });
 }
 
 /** What a call runs: its tool, or the compensation of its tool; `undefined` where the worker has none. */
@@ -132,7 +134,8 @@ async function runMutation(
   const issued = input.markFirst === true ? undefined : issuedHere?.at;
   const fence = new Fence(context, { issued, details: BEGAN });
   try {
-    const before = issuedHere?.firstRun === true ? null : await doneBefore(context, input);
+    const before =
+      issuedHere?.firstRun === true ? null : await beatingBefore(context, () => doneBefore(context, input));
     if (before !== null) return before;
     await fence.pass();
   } catch (error) {

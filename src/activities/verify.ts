@@ -4,6 +4,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { type DefinedTool, parseArgs, readContext } from '../agent/index.ts';
 import { VERIFY_TRIES, type VerifyInput, type VerifyResult } from '../contract/activities.ts';
 import type { ValueStore } from '../contract/values.ts';
+import { beating } from './heartbeats.ts';
 import { attempted } from './last-failure.ts';
 import { recorded } from './recordable.ts';
 import { type Storing, storingOf } from './storing.ts';
@@ -41,10 +42,10 @@ async function verify(
   if (definition === undefined || tool?.verify === undefined) {
     return { outcome: 'unknown', reason: `${input.tool} has no verify on this worker` };
   }
-  const parsed = await parseArgs(tool, input.args);
+  const parsed = await beating(() => parseArgs(tool, input.args));
   if (!parsed.ok)
     return { outcome: 'unknown', reason: `its arguments no longer fit the schema: ${parsed.problem}` };
-  const session = await readContext(definition, input.context, tool);
+  const session = await beating(() => readContext(definition, input.context, tool));
   if (!session.ok) return { outcome: 'unknown', reason: session.problem };
   for (let attempt = 1; ; attempt++) {
     try {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineAgent, defineTool, type Session } from '../../src/index.ts';
 import { decide } from '../support/decide.ts';
+import { outlives } from '../support/heartbeats.ts';
 import { openStage, type RunningWorker, type Stage, untilPhase } from '../support/stage.ts';
 import { expectSound } from './support/sound.ts';
 
@@ -123,3 +124,55 @@ test('a schema that hangs: the model is told, and what it checks at once goes on
   expect(paid).toEqual(['b']);
   await expectSound(stage, session);
 });
+
+test.for(['execute', 'repeat', 'verify'] as const)(
+  'a schema that takes longer than the heartbeat before %s: the call waits for it, and nobody is asked',
+  async (before) => {
+    const stage = await openStage(({ assistantCount }) =>
+      assistantCount === 0 ? { toolCalls: [{ name: 'pay', args: { to: 'a' } }] } : { text: 'Done.' },
+    );
+    let release = (): void => {};
+    const released = new Promise<boolean>((resolve) => {
+      release = () => resolve(true);
+    });
+    let checks = 0;
+    let runs = 0;
+    // The first check is of the reply, the second one of the dispatch.
+    const slow = before === 'verify' ? 3 : 2;
+    const pay = defineTool({
+      inputSchema: z.object({
+        to: z.string().refine(() => {
+          checks += 1;
+          return checks === slow ? released : true;
+        }),
+      }),
+      effect: before === 'repeat' ? 'idempotent' : 'mutate',
+      settle: 0,
+      execute: () => {
+        runs += 1;
+        if (before === 'verify') throw new Error('the connection was reset');
+        return 'paid';
+      },
+      ...(before === 'verify' ? { verify: () => ({ outcome: 'landed', output: 'paid' }) as const } : {}),
+    });
+    await stage.startWorker([
+      defineAgent({
+        name: 'payer',
+        model: stage.provider('m'),
+        instructions: 'Pay.',
+        tools: { pay },
+        heartbeat: '1s',
+      }),
+    ]);
+    const session = await stage.sessions.start('payer', { id: stage.id(), message: 'go' });
+    await expect.poll(() => checks).toBe(slow);
+    await outlives(1_000, stage, session);
+    release();
+    expect(await untilPhase(session, 'idle', 'waiting')).toMatchObject({ phase: 'idle', lastText: 'Done.' });
+    expect((await session.calls()).items).toMatchObject([
+      { status: { kind: 'completed' }, result: { content: 'paid' }, dispatches: [{ no: 1 }] },
+    ]);
+    expect(runs).toBe(1);
+    await expectSound(stage, session);
+  },
+);
