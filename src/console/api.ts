@@ -41,23 +41,16 @@ async function send(method: string, path: string, init: RequestInit): Promise<Re
     throw new ApiError(0, 'SERVER_UNAVAILABLE', 'The server does not answer. Is perdure serve running?');
   }
   if (response.ok) return response;
-  throw await errorOf(response);
+  throw errorOf(response.status, (await response.json().catch(() => null)) as ErrorAnswer);
 }
 
-async function errorOf(response: Response): Promise<ApiError> {
-  const body = (await response.json().catch(() => null)) as { error?: ErrorBody } | null;
-  const {
-    code = 'INTERNAL',
-    message = `The server answered ${response.status}`,
-    details,
-  } = body?.error ?? {};
-  return new ApiError(response.status, code, message, details);
-}
+type ErrorAnswer = {
+  error?: { code?: string; message?: string; details?: Record<string, unknown> };
+} | null;
 
-interface ErrorBody {
-  code?: string;
-  message?: string;
-  details?: Record<string, unknown>;
+function errorOf(status: number, answer: ErrorAnswer): ApiError {
+  const { code = 'INTERNAL', message = `The server answered ${status}`, details } = answer?.error ?? {};
+  return new ApiError(status, code, message, details);
 }
 
 /** Sends a request, and returns the JSON of its answer. @throws ApiError */
@@ -78,13 +71,15 @@ export function sessionPath(id: string, rest = ''): string {
   return `/sessions/${encodeURIComponent(id)}${rest}`;
 }
 
-/** An event of a stream: its name, and its data. */
+/** An event of a stream. */
 export interface StreamEvent {
   event: string;
+  /** To go on after this event. Empty for events that have none. */
+  cursor: string;
   data: Record<string, unknown>;
 }
 
-/** Reads server-sent events. `EventSource` cannot send a token. @throws ApiError */
+/** Reads server-sent events. `EventSource` cannot send a token. @throws ApiError also for the event `error` */
 export async function* events(path: string, signal: AbortSignal): AsyncGenerator<StreamEvent> {
   const response = await send('GET', path, { signal });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -103,8 +98,10 @@ export async function* events(path: string, signal: AbortSignal): AsyncGenerator
           .find((line) => line.startsWith(`${name}: `))
           ?.slice(name.length + 2);
       const event = field('event');
-      if (event !== undefined)
-        yield { event, data: JSON.parse(field('data') ?? '{}') as StreamEvent['data'] };
+      if (event === undefined) continue;
+      const data: unknown = JSON.parse(field('data') ?? '{}');
+      if (event === 'error') throw errorOf(0, data as ErrorAnswer);
+      yield { event, cursor: field('id') ?? '', data: data as StreamEvent['data'] };
     }
   }
 }

@@ -5,7 +5,7 @@ import type { Message } from '../contract/messages.ts';
 import type { QueuedMessage } from '../contract/state.ts';
 import type { Page, SessionView } from '../contract/views.ts';
 import { type ApiError, events, request, type StreamEvent, sessionPath } from './api.ts';
-import { asApiError } from './hooks.ts';
+import { asApiError, useSeen } from './hooks.ts';
 
 /** The number of messages, or of calls, in a page. */
 const PAGE = 50;
@@ -39,7 +39,10 @@ const NOTHING: Followed = {
   live: false,
 };
 
-/** Follows a session until it ends. What it shows changes with each event of its stream. */
+/**
+ * Follows a session until it ends. What it shows changes with each event of its stream. A hidden page has no stream, and goes
+ * on from its cursor when it is seen again: a browser opens six connections to a server for all of its tabs.
+ */
 export function useSession(id: string): Followed & {
   earlier: () => Promise<void>;
   /** Follows the session again, after it ended and was continued. */
@@ -49,15 +52,21 @@ export function useSession(id: string): Followed & {
   const [round, setRound] = useState(0);
   const latest = useRef(state);
   latest.current = state;
+  const cursor = useRef('');
+  const seen = useSeen();
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each round follows the session anew
   useEffect(() => {
+    if (!seen) return undefined;
     const stop = new AbortController();
-    void follow(id, stop.signal, (change) => {
+    void follow(id, cursor, stop.signal, (change) => {
       if (!stop.signal.aborted) setState(change);
     });
-    return () => stop.abort();
-  }, [id, round]);
+    return () => {
+      stop.abort();
+      setState((now) => ({ ...now, live: false }));
+    };
+  }, [id, round, seen]);
 
   const earlier = async (): Promise<void> => {
     const { first, messages } = latest.current;
@@ -79,18 +88,29 @@ const READ_ANEW: ReadonlySet<string> = new Set(['transcript', 'run', 'end']);
 
 type Change = (next: (now: Followed) => Followed) => void;
 
-async function follow(id: string, signal: AbortSignal, change: Change): Promise<void> {
+/** @param cursor - of the last event that is shown; empty when the session is to be read anew. */
+async function follow(
+  id: string,
+  cursor: { current: string },
+  signal: AbortSignal,
+  change: Change,
+): Promise<void> {
   while (!signal.aborted) {
+    let isRead = cursor.current !== '';
+    const since = isRead ? `&since=${encodeURIComponent(cursor.current)}` : '';
     try {
-      let isRead = false;
-      for await (const event of events(sessionPath(id, '/stream?until=closed'), signal)) {
+      for await (const event of events(sessionPath(id, `/stream?until=closed${since}`), signal)) {
         // The stream is open before the session is read, so no event is missed in between. The stream repeats what the
         // model has written so far, so that text begins empty.
         if (!isRead) change((now) => ({ ...now, text: '', reasoning: '' }));
         if (!isRead || READ_ANEW.has(event.event)) change(await present(id, signal));
         isRead = true;
-        if (event.event === 'end') return change((now) => ({ ...now, live: false }));
-        change((now) => after(now, event));
+        if (event.event === 'end') {
+          cursor.current = '';
+          return change((now) => ({ ...now, live: false }));
+        }
+        change((now) => ({ ...after(now, event), live: true, error: null }));
+        if (event.cursor !== '') cursor.current = event.cursor;
       }
       if (!isRead) change(await present(id, signal));
       // The server has closed without `end`. The next request gets the rest.
@@ -98,6 +118,11 @@ async function follow(id: string, signal: AbortSignal, change: Change): Promise<
     } catch (error) {
       if (signal.aborted) return;
       const known = asApiError(error);
+      // A rewind or the retention has removed what came after the cursor.
+      if (known.code === 'CHECKPOINT_NOT_FOUND' && cursor.current !== '') {
+        cursor.current = '';
+        continue;
+      }
       change((now) => ({ ...now, live: false, error: known }));
       if (known.status === 404 || known.status === 401 || known.status === 403) return;
     }

@@ -79,6 +79,20 @@ export function useNow(): number {
   return now;
 }
 
+const isSeen = (): boolean => document.visibilityState === 'visible';
+
+/** Whether the page is seen. A tab behind another one is not. */
+export function useSeen(): boolean {
+  const [seen, setSeen] = useState(isSeen);
+  useEffect(() => {
+    const look = (): void => setSeen(isSeen());
+    look();
+    document.addEventListener('visibilitychange', look);
+    return () => document.removeEventListener('visibilitychange', look);
+  }, []);
+  return seen;
+}
+
 export interface Read<T> {
   value: T | null;
   error: ApiError | null;
@@ -107,7 +121,7 @@ export function useRead<T>(path: string | null, everyMs?: number): Read<T> {
     void again();
     if (everyMs === undefined) return undefined;
     const look = (): void => {
-      if (document.visibilityState === 'visible') void again();
+      if (isSeen()) void again();
     };
     const timer = setInterval(look, everyMs);
     document.addEventListener('visibilitychange', look);

@@ -3,7 +3,7 @@ import { textsOf } from '../../src/contract/messages.ts';
 import { WORKFLOW } from '../../src/contract/names.ts';
 import { NO_BROWSER } from '../support/browser.ts';
 import { untilPhase } from '../support/stage.ts';
-import { type ConsoleStage, hold, loseFirst, openConsole, violations } from './support/console.ts';
+import { type ConsoleStage, hold, loseFirst, openConsole, show, violations } from './support/console.ts';
 
 let stage: ConsoleStage;
 beforeAll(async () => {
@@ -16,6 +16,11 @@ async function started(text: string, phase: 'idle' | 'approval' = 'idle'): Promi
   await stage.begin(id, 'support', text);
   await untilPhase(stage.session(id), phase);
   return id;
+}
+
+async function lastSaid(id: string): Promise<string> {
+  const { items } = await stage.session(id).transcript();
+  return items.slice(-1).flatMap(textsOf).join('');
 }
 
 test.skipIf(NO_BROWSER)('a session is read as a conversation, and goes on live', async () => {
@@ -51,6 +56,30 @@ test.skipIf(NO_BROWSER)('a session is followed on when another server takes over
   await stage.session(id).send('order 9');
   await page.getByText('done: order 9').waitFor();
   expect(await facts.getByText('live', { exact: true }).count()).toBe(1);
+});
+
+test.skipIf(NO_BROWSER)('a hidden tab holds no connection, and goes on when it is seen again', async () => {
+  const id = await started('hello');
+  const { page } = await stage.browse(`/sessions/${id}`);
+  // A browser opens six connections to a server.
+  const tabs = [page];
+  for (const tab of tabs) {
+    await tab.locator('.facts').getByText('live', { exact: true }).waitFor();
+    await show(tab, 'hidden');
+    if (tabs.length === 8) break;
+    const opened = page.context().waitForEvent('page');
+    await page.evaluate('window.open(location.href)');
+    tabs.push(await opened);
+  }
+  await stage.session(id).send('order 9');
+  await expect.poll(() => lastSaid(id)).toBe('done: order 9');
+  const readAgain: string[] = [];
+  page.on('request', (request) => readAgain.push(new URL(request.url()).pathname));
+  await show(page, 'visible');
+  await page.getByText('done: order 9').waitFor();
+  await page.locator('.facts').getByText('live', { exact: true }).waitFor();
+  expect(await page.locator('.conversation > li').count()).toBe(5);
+  expect(readAgain).toEqual([`/sessions/${id}/stream`]);
 });
 
 test.skipIf(NO_BROWSER)('a session is paused, continued and cancelled after a confirmation', async () => {

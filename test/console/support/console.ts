@@ -128,6 +128,14 @@ export async function loseFirst(page: Page, path: string): Promise<{ answers: un
   return { answers };
 }
 
+/** Shows a tab, or hides it as behind another one. A browser without a window shows all of its tabs. */
+export async function show(page: Page, state: 'visible' | 'hidden'): Promise<void> {
+  await page.evaluate(`
+    Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  `);
+}
+
 /** The violations of WCAG AA that axe finds on a page, with their places. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
