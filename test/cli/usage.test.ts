@@ -75,6 +75,14 @@ test.each([
   ['a token of an MCP server without a port', ['mcp', '--token', 'x'.repeat(16)], '--token: needs --port'],
   ['two modes', ['start', 'a', 'b', '--task', '--mode', 'chat'], "'--task' cannot be used with"],
   ['an id of no message', ['start', 'a', '--message-id', 'm'], '--message-id: needs a message'],
+  ['a sender of no message', ['start', 'a', '--by', 'ada'], '--by: needs a message'],
+  ['a name for a budget that is only shown', ['budget', 'a', '--by', 'ada'], '--by: needs a cap or --finish'],
+  [
+    'a name for a pool that is only shown',
+    ['pool', 'a', '--by', 'ada'],
+    '--by: needs a cap, --period or --zone',
+  ],
+  ['a name for a queue that is only shown', ['queue', 'a', '--by', 'ada'], '--by: needs a message'],
   ['an existing session without its id', ['start', 'a', 'b', '--use-existing'], '--use-existing: needs --id'],
   ['a result of what never happened', ['resolve', 'a', 'c', 'absent', '--output', '1'], '--output: needs'],
   ['a result of what failed', ['resolve', 'a', 'c', 'failed', '--output', '1'], '--output: needs'],
@@ -96,12 +104,16 @@ test.each([
     expect(stderr).toMatch(/^error INVALID_ARGUMENT: [^\n]*\n {2}next: perdure .*--help\n$/);
 });
 
-test('dev refuses a port where another server is used', async () => {
-  const { address } = inject('temporal');
-  const ran = await run(['dev', AGENTS, '--port', '7000'], { env: { TEMPORAL_ADDRESS: address } });
-  expect(ran.stderr).toContain(`--port: no server is started here: ${address} (TEMPORAL_ADDRESS) is used`);
-  expect(ran.code).toBe(2);
-});
+test.each([['--port', '7000'], ['--no-ui']])(
+  'dev refuses %s where another server is used',
+  async (...options) => {
+    const { address } = inject('temporal');
+    const ran = await run(['dev', AGENTS, ...options], { env: { TEMPORAL_ADDRESS: address } });
+    const used = `${address} (TEMPORAL_ADDRESS) is used`;
+    expect(ran.stderr).toContain(`${options[0]}: no server is started here: ${used}. Leave the option out`);
+    expect(ran.code).toBe(2);
+  },
+);
 
 test('a CommonJS project is told what to change', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-commonjs-'));

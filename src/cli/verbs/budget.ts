@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { invalid } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import type { Cli } from '../cli.ts';
 import { type BudgetOptions, limitsOf, withBudget } from '../input.ts';
@@ -25,8 +26,10 @@ export function budget(program: Command, cli: Cli): void {
     .action(async (sessionId: string, options: Options) => {
       const { terminal } = cli;
       const limits = limitsOf(options);
+      const sets = limits !== undefined || options.finish === true;
+      if (options.by !== undefined && !sets) throw invalid('--by', 'needs a cap or --finish');
       const session = await cli.session(sessionId);
-      if (limits !== undefined || options.finish) {
+      if (sets) {
         await terminal.wait('setting', () =>
           session.setBudget({
             by: cli.actor(options.by),

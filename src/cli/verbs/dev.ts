@@ -101,9 +101,10 @@ async function startDevServer(cli: Cli, ui: boolean, typed: number | undefined):
   );
   started = true;
   const { connection, connectionOptions, namespace, server, sourceName } = connected.server;
-  if (server === null && typed !== undefined) {
+  const vain = typed !== undefined ? '--port' : ui ? null : '--no-ui';
+  if (server === null && vain !== null) {
     const used = `${connectionOptions.address} (${sourceName}) is used`;
-    throw invalid('--port', `no server is started here: ${used}. Leave the port out`);
+    throw invalid(vain, `no server is started here: ${used}. Leave the option out`);
   }
   if (server === null) {
     await ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).catch((error: unknown) =>

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { invalid } from '../../contract/errors.ts';
 import { defined } from '../../contract/json.ts';
 import type { PoolPeriod, PoolSetInput, PoolView } from '../../contract/pool.ts';
 import type { Cli } from '../cli.ts';
@@ -49,17 +50,18 @@ export function pool(program: Command, cli: Cli): void {
     .option('--by <name>', 'who sets them (default: $USER)')
     .action(async (id: string, { by, active: activeMs, zone, ...options }: Options) => {
       const { terminal } = cli;
-      const { sessions } = await cli.connect();
-      const found = sessions.pool(id);
       const given = Object.entries(defined({ ...options, activeMs }));
       const input: PoolSetInput = {
         ...Object.fromEntries(given.map(([name, value]) => [name, value === 'none' ? null : value])),
         ...defined({ zone }),
       };
-      const view =
-        Object.keys(input).length > 0
-          ? await terminal.wait('setting', () => found.set({ ...input, by: cli.actor(by) }))
-          : await terminal.wait(`reading ${id}`, () => found.get());
+      const sets = Object.keys(input).length > 0;
+      if (by !== undefined && !sets) throw invalid('--by', 'needs a cap, --period or --zone');
+      const { sessions } = await cli.connect();
+      const found = sessions.pool(id);
+      const view = sets
+        ? await terminal.wait('setting', () => found.set({ ...input, by: cli.actor(by) }))
+        : await terminal.wait(`reading ${id}`, () => found.get());
       terminal.result(view, () => poolLines(view));
     });
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { PerdureError } from '../../contract/errors.ts';
+import { invalid, PerdureError } from '../../contract/errors.ts';
 import { command } from '../../session/commands.ts';
 import type { Cli } from '../cli.ts';
 import { textOf } from '../input.ts';
@@ -30,6 +30,8 @@ export function queue(program: Command, cli: Cli): void {
           'INVALID_ARGUMENT',
           'Name a message together with --edit <text> or --withdraw, or only the session to show its queue',
         );
+      if (options.by !== undefined && messageId === undefined)
+        throw invalid('--by', 'needs a message with --edit or --withdraw');
       const session = await cli.session(sessionId);
       const by = cli.actor(options.by);
       if (messageId !== undefined) {

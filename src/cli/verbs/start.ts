@@ -49,6 +49,7 @@ export function start(program: Command, cli: Cli): void {
       const { terminal } = cli;
       if (message === undefined && options.messageId !== undefined)
         throw invalid('--message-id', 'needs a message');
+      if (message === undefined && options.by !== undefined) throw invalid('--by', 'needs a message');
       if (options.useExisting && options.id === undefined) throw invalid('--use-existing', 'needs --id');
       const first =
         message === undefined
