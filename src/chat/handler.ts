@@ -1,6 +1,7 @@
 /** A durable chat over HTTP, for `useChat` of the AI SDK. */
 import type { Session, Sessions, StartedAgent } from '../client/index.ts';
 import { invalid, isPerdureError, PerdureError } from '../contract/errors.ts';
+import { STOPPED_IN_CHAT } from '../contract/inputs.ts';
 import { defined, type JsonObject } from '../contract/json.ts';
 import { needsPerson } from '../contract/state.ts';
 import type { PendingCall, SessionView } from '../contract/views.ts';
@@ -55,9 +56,6 @@ export interface ChatHandlerOptions {
   /** Lets browsers send files by their URL, which providers or workers fetch. Default: only `data:` URLs. */
   fileUrls?: boolean;
 }
-
-/** The reason of a pause by the chat's stop button. The next message resumes the session. */
-const STOPPED = 'Stopped in the chat';
 
 /** How long after its end an answer is sent again to a page that reconnects, in milliseconds. */
 const JUST_ENDED_MS = 5_000;
@@ -205,7 +203,7 @@ async function send(chat: Chat, asked: ChatRequest & Said): Promise<void> {
   const parts = asked.parts();
   const view = await stateOf(session);
   await decide(session, view?.pending ?? [], asked, deciderOf(chat));
-  const isStopped = view?.paused?.reason === STOPPED;
+  const isStopped = view?.paused?.reason === STOPPED_IN_CHAT;
   const who = { by: user.user, verified: true as const };
   const message = { parts, id: messageId, ...who, ...(isStopped && { mode: 'interrupt' as const }) };
   // An existing session keeps its context.
@@ -275,7 +273,7 @@ async function messages({ request, session, fileUrl }: Chat): Promise<Response> 
  * session.
  */
 async function stop({ session, user }: Chat): Promise<Response> {
-  await session.pause({ by: user.user, reason: STOPPED, now: true });
+  await session.pause({ by: user.user, reason: STOPPED_IN_CHAT, now: true });
   return new Response(null, { status: 204 });
 }
 

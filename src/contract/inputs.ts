@@ -98,6 +98,9 @@ export interface PauseInput {
   now?: boolean | undefined;
 }
 
+/** The reason of a pause by a chat's stop button. The chat's next message resumes the session. */
+export const STOPPED_IN_CHAT = 'Stopped in the chat';
+
 /** Continues after a pause or a wait. */
 export const resumeSchema: LazySchema<ResumeInput> = lazySchema(() => z.object({ by: actor }));
 export interface ResumeInput {

@@ -127,7 +127,7 @@ export interface AgentPolicy {
  * The edition of the manifests that this code writes. Newer code decides some things otherwise, and a session on record
  * must decide as it did: it has the edition of its manifest. See `src/session/edition.ts`.
  */
-export const EDITION = 2;
+export const EDITION = 3;
 
 /** An agent without its code. `digest` is over everything else. */
 export interface Manifest {

@@ -17,7 +17,9 @@ type Decision =
   /** The caps of a sub-agent hold for its own sub-agents, too. */
   | 'capsBelow'
   /** A new run knows what the last messages said, and a message that is dropped for its id is noted. */
-  | 'knowsLostMessages';
+  | 'knowsLostMessages'
+  /** A pause takes the place of a chat's stop, which the next message would end. */
+  | 'pausesOverStop';
 
 const SINCE: Readonly<Record<Decision, number>> = {
   approversHold: 2,
@@ -26,6 +28,7 @@ const SINCE: Readonly<Record<Decision, number>> = {
   tellsWhileStopping: 2,
   capsBelow: 2,
   knowsLostMessages: 2,
+  pausesOverStop: 3,
 };
 
 /** Whether a session makes a decision of newer code. */

@@ -7,6 +7,7 @@ import {
   type ToolCall,
   UNNAMED,
 } from '../contract/calls.ts';
+import { STOPPED_IN_CHAT } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import { argsDigest } from '../contract/keys.ts';
 import type { SessionState } from '../contract/state.ts';
@@ -80,22 +81,16 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
     }
     case 'pause': {
       const { by = UNNAMED, reason = '', now = false } = input.value;
-      if (state.paused !== null) {
-        state.paused.requestedNow ||= now;
-        return null;
-      }
-      pause(state, { by, at, reason, requestedNow: now });
+      const { paused } = state;
+      const isOverStop = paused?.reason === STOPPED_IN_CHAT && reason !== STOPPED_IN_CHAT;
+      if (isOverStop && decides(state, 'pausesOverStop')) endPause(state, by, at);
+      const requestedNow = now || paused?.requestedNow === true;
+      if (state.paused === null) pause(state, { by, at, reason, requestedNow });
+      else state.paused.requestedNow = requestedNow;
       return null;
     }
     case 'resume': {
-      if (state.paused !== null) {
-        state.paused = null;
-        const pause = state.pauses.at(-1);
-        if (pause !== undefined) {
-          pause.resumedAt = at;
-          pause.resumedBy = input.value.by ?? UNNAMED;
-        }
-      }
+      if (state.paused !== null) endPause(state, input.value.by ?? UNNAMED, at);
       state.wait = null;
       delete state.limited;
       if (state.manifest?.runsAtRest === true) delete state.notBeforeTurn;
@@ -202,6 +197,11 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
     default:
       return input satisfies never;
   }
+}
+
+function endPause(state: SessionState, resumedBy: string, resumedAt: string): void {
+  state.paused = null;
+  Object.assign(state.pauses.at(-1) ?? {}, { resumedAt, resumedBy });
 }
 
 function decide(call: ToolCall, decision: Decision, who: Omit<DecisionRecord, 'decision'>): void {

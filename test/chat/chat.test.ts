@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { type DefinedAgent, DirectoryValues, defineAgent, defineTool, Sessions } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
-import { openStage, type Stage, untilPhase } from '../support/stage.ts';
+import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
 import { type Chats, openChats, shows, textOf, toolsOf } from './support/chats.ts';
 
 const words = (n: number): string => Array.from({ length: n }, (_, i) => `word${i}`).join(' ');
@@ -300,6 +300,23 @@ test('the stop of the chat ends the answer, and the next message is answered', a
   expect((await chats.get(`/${id}/stream`)).status).toBe(204);
   await page.chat.sendMessage({ text: 'hello' });
   expect(textOf(page.chat.lastMessage)).toBe('hello: nothing');
+  expect(page.errors).toEqual([]);
+});
+
+test('a pause after the stop of the chat holds it over the next message, until somebody resumes it', async () => {
+  const { stage, chats } = await open();
+  const id = stage.id();
+  const page = chats.open(7, id);
+  await page.chat.sendMessage({ text: 'hello' });
+  expect((await chats.post(`/${id}/stop`, {})).status).toBe(204);
+  const session = stage.sessions.get(`ada-${id}`);
+  await session.pause({ by: 'eve', reason: 'a review' });
+  const done = page.chat.sendMessage({ text: 'again' });
+  await until(session, ({ queued }) => queued === 1);
+  expect(await session.state()).toMatchObject({ phase: 'paused', paused: { by: 'eve', reason: 'a review' } });
+  await session.resume({ by: 'eve' });
+  await done;
+  await until(session, ({ lastText }) => lastText === 'again: nothing');
   expect(page.errors).toEqual([]);
 });
 

@@ -60,6 +60,25 @@ function paying(manifest: Manifest, call: Partial<PreparedCall> = {}): Session {
   return { state, hear, ends };
 }
 
+test.each([
+  ['now', EDITION],
+  ['in edition 2', 2],
+])(
+  "%s: a pause takes the place of a chat's stop, and a stop does not take the place of a pause",
+  (_, edition) => {
+    const isNow = edition === EDITION;
+    const { state, hear } = paying(define({}, edition));
+    const stop = { type: 'pause', value: { by: 'tom', reason: 'Stopped in the chat', now: true } } as const;
+    hear(stop);
+    hear({ type: 'pause', value: { by: 'ada', reason: 'a review' } });
+    hear(stop);
+    const held = { by: 'ada', reason: 'a review', requestedNow: true };
+    expect(state.paused).toMatchObject(isNow ? held : { by: 'tom', requestedNow: true });
+    const open = { by: 'ada', resumedAt: null };
+    expect(state.pauses).toMatchObject(isNow ? [{ by: 'tom', resumedBy: 'ada' }, open] : [{ by: 'tom' }]);
+  },
+);
+
 describe.each(EDITIONS)('%s', (_, edition) => {
   const isNow = edition === EDITION;
 

@@ -1,4 +1,4 @@
-/** Stories of the first edition, each at a place that a later one decides otherwise: see `src/session/edition.ts`. */
+/** Stories of earlier editions, each at a place that a later one decides otherwise: see `src/session/edition.ts`. */
 import { expect } from 'vitest';
 import * as z from 'zod';
 import {
@@ -160,5 +160,21 @@ export const levels: Story = {
   also: async (session) => {
     const [manager] = (await session.snapshot()).children ?? [];
     return { 'levels-middle': manager?.sessionId ?? '' };
+  },
+};
+
+/** A chat that its user stops and somebody else pauses, and that the user's next message resumes. */
+export const heldChat: Story = {
+  script: ({ lastUserText }) => ({ text: `heard ${lastUserText}` }),
+  agent: (stage) => agent(stage, 'story', {}),
+  message: 'Hello.',
+  act: async (session) => {
+    await untilPhase(session, 'idle');
+    await session.pause({ by: 'tom', reason: 'Stopped in the chat', now: true });
+    await session.pause({ by: 'ada', reason: 'a review' });
+    await untilPhase(session, 'paused');
+    await session.send({ text: 'And?', id: 'and', mode: 'interrupt' });
+    await session.resume({ by: 'tom' });
+    await until(session, ({ phase, lastText }) => phase === 'idle' && lastText === 'heard And?');
   },
 };

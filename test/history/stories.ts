@@ -17,7 +17,7 @@ import {
 import type { Script } from '../../src/testing/index.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
-import { deployed, givenUp, interrupted, levels } from './edition-stories.ts';
+import { deployed, givenUp, heldChat, interrupted, levels } from './edition-stories.ts';
 import { background, learned, shared, tree } from './shared-stories.ts';
 
 /** A session that is run to its end once, for its history. */
@@ -422,4 +422,5 @@ export const STORIES: Readonly<Record<string, Story>> = {
   deployed,
   'given-up': givenUp,
   levels,
+  held: heldChat,
 };
