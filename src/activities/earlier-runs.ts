@@ -74,7 +74,7 @@ export async function leftCalls(context: Context): Promise<readonly ToolCall[]> 
 }
 
 /** Whether the error is permanent: the history is gone, or does not fold. */
-function isGone(error: unknown): boolean {
+export function isGone(error: unknown): boolean {
   return isPerdureError(error, 'CHECKPOINT_CORRUPTION') || isNotFound(error);
 }
 

@@ -9,7 +9,7 @@ import { isPerdureError } from '../contract/errors.ts';
 import { BEGAN } from '../contract/failure.ts';
 import type { AgentUnavailable, NewManifest } from '../contract/model-call.ts';
 import type { ValueStore } from '../contract/values.ts';
-import { doneBefore } from './earlier-runs.ts';
+import { doneBefore, isGone, unavailable } from './earlier-runs.ts';
 import { Fence } from './fence.ts';
 import { beatingBefore } from './heartbeats.ts';
 import type { IssuedCalls, IssuedHere } from './issued-calls.ts';
@@ -82,6 +82,7 @@ async function check(
     const sealed = await sealedAnswer(client, input);
     return sealed === null ? { ok: true, value: parsed.value, session: session.value } : ended(sealed);
   } catch (error) {
+    if (isGone(error)) return ended(unavailable(error));
     const reason = errorText('the look at the record before this run', error);
     return ended({ kind: 'absent', reason, retryable: true, unbegun: true });
   }
