@@ -1,5 +1,6 @@
 /** All output of the command line. */
 import { styleText } from 'node:util';
+import { visible } from '../session/visible.ts';
 
 /** How long work may take before a spinner shows, in milliseconds. */
 const SPIN_AFTER_MS = 200;
@@ -79,13 +80,8 @@ export class Terminal {
   }
 }
 
-/** Makes a text safe for a terminal: escape sequences and direction marks could make a call look like another one. */
-export function clean(text: string): string {
-  return text.replace(
-    /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
-  );
-}
+/** Makes a text safe for a terminal: hidden characters could make a call look like another one. */
+export const clean: (text: string) => string = visible;
 
 /** A value as one line of JSON that is safe for a terminal. */
 export function inline(value: unknown, limit: number = Number.POSITIVE_INFINITY): string {

@@ -1,13 +1,8 @@
 /** Values as text for people. */
 import type { ApprovalNeeds } from '../contract/views.ts';
+import { visible } from '../session/visible.ts';
 
-/** Makes invisible characters visible: control characters, and marks that change the direction of text. */
-export function visible(text: string): string {
-  return text.replace(
-    /[^\P{Cc}\n\t]|[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
-  );
-}
+export { visible };
 
 /** JSON for reading; a text stands for itself. */
 export function readable(value: unknown): string {
