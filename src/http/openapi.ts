@@ -23,6 +23,8 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   key: "The step's key: any text of at most 2,000 characters, percent-encoded.",
   id: "The session's id.",
   call_id: 'The id of the call, as in the tool-call log.',
+  message_id: 'The id of the message, as in the queue.',
+  pool: 'The id of the pool.',
   digest: 'The digest of the value.',
 };
 

@@ -6,6 +6,7 @@ import { MemorySaver } from '../../src/index.ts';
 import { openApi, type ServedApi } from './support/api.ts';
 
 interface Parameter {
+  description: string;
   name: string;
   in: string;
   required: boolean;
@@ -99,6 +100,7 @@ test('every operation has its own id, its parameters and its answers', () => {
   expect(new Set(operations.map(({ of }) => of.operationId)).size).toBe(operations.length);
   for (const { method, path, of } of operations) {
     const role = ROLES[of.operationId] ?? (method === 'GET' ? 'read' : 'none');
+    expect((of.parameters ?? []).filter(({ description }) => description === '')).toEqual([]);
     const inPath = (of.parameters ?? []).filter((parameter) => parameter.in === 'path');
     expect(inPath.map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
     expect(inPath.every(({ required }) => required)).toBe(true);
