@@ -1,6 +1,6 @@
 /** Looking at sessions over HTTP. */
 import * as z from 'zod/mini';
-import type { SessionSummary, StreamOptions } from '../client/index.ts';
+import type { SessionSummary } from '../client/index.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import { defined } from '../contract/json.ts';
 import { MEDIA_TYPE } from '../contract/values.ts';
@@ -19,7 +19,7 @@ import {
 import { callDetailSchema, pendingCallSchema } from './call-answers.ts';
 import { type ApiRequest, type Operation, operation, type QueryParameter } from './operation.ts';
 import { SEARCHABLE } from './shapes.ts';
-import { eventStream } from './stream.ts';
+import { streamOperation } from './stream.ts';
 import { undoPlanSchema } from './undo.ts';
 
 const CODES: readonly ErrorCode[] = [
@@ -292,51 +292,7 @@ export const inspectionOperations: readonly Operation[] = [
       steps: await sessions.get(request.param('id')).plan(),
     }),
   }),
-  operation({
-    id: 'streamSession',
-    method: 'GET',
-    path: '/sessions/{id}/stream',
-    tag: 'sessions',
-    role: 'read',
-    summary: 'The session live, until nothing is left to do',
-    description:
-      'Server-sent events. Live: `text` {text}, `reasoning` {text}, `tool_input` {id, name, text}, and `reset` {} (discard ' +
-      'the text so far). Recorded, with a `cursor` that is also the id of the event: `message` {id, role, text, blocks}, ' +
-      '`call` {call, news}, `approval` {state, …}, `wait` {wait}, `pause` {paused}, `queue` {queue}, `run` {runId, cause}, `transcript` ' +
-      '{from}, `spent` {budget}, `notice` {notice}, `closed` {status}, `phase` {phase, view}. Then `end` {}, or `error` ' +
-      'with the body of an error. If the body ends with neither, the server has closed: connect again. A reader who ' +
-      'reconnects with `Last-Event-ID` gets what came after that event. Needs no worker.',
-    query: {
-      since: {
-        type: 'string',
-        pattern: '^(start|[0-9a-f-]{36}:[0-9]{1,9}(:[0-9]{1,9})?)$',
-        description:
-          'A cursor, the id of a checkpoint, or `start`. Default: the header Last-Event-ID, or from now on.',
-      },
-      until: {
-        type: 'string',
-        pattern: '^(idle|rest|closed)$',
-        description:
-          '`idle`: it goes on over approvals, waits and pauses. `rest`: it ends there, too. `closed`: it ends when the ' +
-          'session does. Default: idle.',
-      },
-    },
-    answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },
-    codes: [...CODES, 'CHECKPOINT_NOT_FOUND', 'SESSION_BUSY'],
-    handle: async (request, { sessions }) => {
-      const gone = new AbortController();
-      const signal = AbortSignal.any([request.signal, gone.signal]);
-      // A browser that reconnects repeats the address of its first request, and adds the header.
-      const since = request.header('last-event-id') ?? request.text('since');
-      const until = request.text('until') as StreamOptions['until'];
-      const parts = sessions.get(request.param('id')).stream({ since, until, signal });
-      return eventStream(parts, {
-        signal,
-        stop: () => gone.abort(),
-        report: (error) => request.report(error),
-      });
-    },
-  }),
+  streamOperation,
 ];
 
 function page(request: ApiRequest<unknown>): PageInput {

@@ -1,7 +1,8 @@
 /** A session's stream as server-sent events. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { StreamPart } from '../client/index.ts';
+import type { StreamOptions, StreamPart } from '../client/index.ts';
 import { errorBody } from './errors.ts';
+import { type Operation, operation } from './operation.ts';
 
 /** Pause between keep-alive comments of a silent stream, in milliseconds. Proxies end silent connections. */
 const ALIVE_MS = 15_000;
@@ -17,7 +18,7 @@ const OPEN_MS = 1_000;
  * @throws what the stream throws instead of its first part, if it throws within a second. The caller turns it into an
  * error response.
  */
-export async function eventStream(
+async function eventStream(
   parts: AsyncGenerator<StreamPart>,
   { signal, stop, report }: { signal: AbortSignal; stop: () => void; report: (error: unknown) => void },
 ): Promise<Response> {
@@ -68,3 +69,56 @@ export async function eventStream(
     headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
   });
 }
+
+export const streamOperation: Operation = operation({
+  id: 'streamSession',
+  method: 'GET',
+  path: '/sessions/{id}/stream',
+  tag: 'sessions',
+  role: 'read',
+  summary: 'The session live, until nothing is left to do',
+  description:
+    'Server-sent events. Live: `text` {text}, `reasoning` {text}, `tool_input` {id, name, text}, and `reset` {} (discard ' +
+    'the text so far). Recorded, with a `cursor` that is also the id of the event: `message` {id, role, text, blocks}, ' +
+    '`call` {call, news}, `approval` {state, …}, `wait` {wait}, `pause` {paused}, `queue` {queue}, `run` {runId, cause}, `transcript` ' +
+    '{from}, `spent` {budget}, `notice` {notice}, `closed` {status}, `phase` {phase, view}. Then `end` {}, or `error` ' +
+    'with the body of an error. If the body ends with neither, the server has closed: connect again. A reader who ' +
+    'reconnects with `Last-Event-ID` gets what came after that event. Needs no worker.',
+  query: {
+    since: {
+      type: 'string',
+      pattern: '^(start|[0-9a-f-]{36}:[0-9]{1,9}(:[0-9]{1,9})?)$',
+      description:
+        'A cursor, the id of a checkpoint, or `start`. Default: the header Last-Event-ID, or from now on.',
+    },
+    until: {
+      type: 'string',
+      pattern: '^(idle|rest|closed)$',
+      description:
+        '`idle`: it goes on over approvals, waits and pauses. `rest`: it ends there, too. `closed`: it ends when the ' +
+        'session does. Default: idle.',
+    },
+  },
+  answer: { status: 200, description: 'Events', mediaType: 'text/event-stream' },
+  codes: [
+    'SESSION_NOT_FOUND',
+    'CHECKPOINT_CORRUPTION',
+    'ENCRYPTED',
+    'UNKNOWN_KEY',
+    'CHECKPOINT_NOT_FOUND',
+    'SESSION_BUSY',
+  ],
+  handle: async (request, { sessions }) => {
+    const gone = new AbortController();
+    const signal = AbortSignal.any([request.signal, gone.signal]);
+    // A browser that reconnects repeats the address of its first request, and adds the header.
+    const since = request.header('last-event-id') ?? request.text('since');
+    const until = request.text('until') as StreamOptions['until'];
+    const parts = sessions.get(request.param('id')).stream({ since, until, signal });
+    return eventStream(parts, {
+      signal,
+      stop: () => gone.abort(),
+      report: (error) => request.report(error),
+    });
+  },
+});
