@@ -19,7 +19,9 @@ type Decision =
   /** A new run knows what the last messages said, and a message that is dropped for its id is noted. */
   | 'knowsLostMessages'
   /** A pause takes the place of a chat's stop, which the next message would end. */
-  | 'pausesOverStop';
+  | 'pausesOverStop'
+  /** The calls that wait for a global effect are told when a person has answered, and when it is lost again. */
+  | 'tellsWhenAnswered';
 
 const SINCE: Readonly<Record<Decision, number>> = {
   approversHold: 2,
@@ -29,6 +31,7 @@ const SINCE: Readonly<Record<Decision, number>> = {
   capsBelow: 2,
   knowsLostMessages: 2,
   pausesOverStop: 3,
+  tellsWhenAnswered: 3,
 };
 
 /** Whether a session makes a decision of newer code. */

@@ -7,6 +7,7 @@ import { type EffectWait, isFinal, type ToolCall } from '../contract/calls.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import type { ToolManifest } from '../contract/manifest.ts';
 import type { InFlight, SessionState } from '../contract/state.ts';
+import { decides } from './edition.ts';
 import { applyTool } from './effect-outcome.ts';
 import type { Moment, Step } from './events.ts';
 import { contextPart } from './model-command.ts';
@@ -146,13 +147,14 @@ export function applyAttach(
   }
 }
 
-/** Tells the calls that wait for this effect that a person is needed, or that there is an outcome. */
+/** Tells the calls that wait for this effect that a person is needed, or no longer, or that there is an outcome. */
 export function reportStep(state: SessionState): Step | null {
   const call = state.calls[0];
   if (state.effect === null || call === undefined || isReporting(state)) return null;
   const news = newsOf(call);
+  if (news === undefined && !decides(state, 'tellsWhenAnswered')) return null;
   const waiters = state.effect.waiters.filter(({ told }) => told !== 'outcome' && told !== news);
-  if (news === null || waiters.length === 0) return null;
+  if (waiters.length === 0) return null;
   const some = waiters.slice(0, REPORT_AT_ONCE);
   return {
     type: 'issue',
@@ -161,16 +163,18 @@ export function reportStep(state: SessionState): Step | null {
       seq: state.seq + 1,
       input: { waiters: some.map(({ sessionId, callId }) => ({ sessionId, callId })) },
       heartbeatMs: heartbeatMs(state),
-      summary: `tell ${some.length} of ${state.effect.waiters.length} calls: ${news}`,
+      summary: `tell ${some.length} of ${state.effect.waiters.length} calls: ${news ?? 'answered'}`,
     },
   };
 }
 
 /** Records which calls are being told. A call whose signal is lost finds the outcome when it looks by itself. */
 export function reporting({ effect, calls }: SessionState, told: readonly AttachedCall[]): void {
-  const news = calls[0] === undefined ? null : newsOf(calls[0]);
+  const news = calls[0] && newsOf(calls[0]);
   for (const waiter of effect?.waiters ?? []) {
-    if (news !== null && told.some((one) => isSame(one, waiter))) waiter.told = news;
+    if (!told.some((one) => isSame(one, waiter))) continue;
+    if (news === undefined) delete waiter.told;
+    else waiter.told = news;
   }
 }
 
@@ -194,7 +198,8 @@ export function addWaiter({ effect }: SessionState, { sessionId, callId }: Attac
   if (effect !== null && !effect.waiters.some((other) => isSame(other, waiter))) effect.waiters.push(waiter);
 }
 
-function newsOf(call: ToolCall): 'person' | 'outcome' | null {
+/** What the calls that wait are told; `undefined` while the effect runs. */
+function newsOf(call: ToolCall): 'person' | 'outcome' | undefined {
   if (isFinal(call)) return 'outcome';
-  return call.status.kind === 'unknown' || call.status.kind === 'stuck' ? 'person' : null;
+  return call.status.kind === 'unknown' || call.status.kind === 'stuck' ? 'person' : undefined;
 }

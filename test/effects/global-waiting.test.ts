@@ -133,3 +133,38 @@ test('a session shows where its global effect waits for a person, and goes on wh
   await expectFoldEqualsLive(stage.client, session);
   await expectFoldEqualsLive(stage.client, effect);
 });
+
+test('a session shows each dispatch of its global effect that is in question, and no other', async () => {
+  const stage = await openHeralds();
+  const gate = new EventEmitter();
+  const opened = once(gate, 'open');
+  let dispatches = 0;
+  const agent = herald(
+    stage,
+    async () => {
+      dispatches += 1;
+      if (dispatches === 2) await opened;
+      throw new Error('the connection was lost');
+    },
+    { settle: '100ms' },
+  );
+  await stage.startWorker([agent]);
+  const session = await stage.sessions.start('herald', { id: stage.id(), message: stage.taskQueue });
+  const shown = async (): Promise<NextStep[]> => (await session.approvals()).map(({ next }) => next);
+  const dispatch = (dispatchNo: number): unknown[] => [
+    expect.objectContaining({ action: 'resolve', dispatchNo }),
+  ];
+  // Well before the session looks by itself.
+  const soon = { timeout: 20_000 };
+  await expect.poll(shown, soon).toEqual(dispatch(1));
+  const [asked] = await session.approvals();
+  const effect = stage.sessions.get(asked?.next.sessionId ?? '');
+  await resolve(effect, 'call_0_0', { outcome: 'absent' }, { by: 'ada' });
+  await expect.poll(shown, soon).toEqual([]);
+  gate.emit('open');
+  await expect.poll(shown, soon).toEqual(dispatch(2));
+  await resolve(effect, 'call_0_0', { outcome: 'landed', output: 'done' }, { by: 'ada' });
+  await untilPhase(session, 'idle');
+  await expectFoldEqualsLive(stage.client, session);
+  await expectFoldEqualsLive(stage.client, effect);
+});

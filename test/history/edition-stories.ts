@@ -178,3 +178,39 @@ export const heldChat: Story = {
     await until(session, ({ phase, lastText }) => phase === 'idle' && lastText === 'heard And?');
   },
 };
+
+/** A global effect that is lost twice, while a call waits for it. */
+export const lostTwice: Story = {
+  script: scripted({ story: once([pay]) }),
+  agent: (stage) => {
+    const tool = defineTool({
+      inputSchema,
+      idempotency: { scope: 'global', ttl: '1h' },
+      settle: 0,
+      execute: () => {
+        throw new Error('the connection was lost');
+      },
+    });
+    return agent(stage, 'story', { pay: tool });
+  },
+  message: 'Pay.',
+  act: async (session, stage) => {
+    await untilPhase(session, 'unknown_effect');
+    const effect = stage.sessions.get(await effectOf(session));
+    await until(effect, ({ pending }) => pending[0]?.dispatchNo === 1);
+    await resolve(effect, 'call_0_0', { outcome: 'absent' }, { by: 'ada' });
+    await until(effect, ({ pending }) => pending[0]?.dispatchNo === 2);
+    await resolve(effect, 'call_0_0', { outcome: 'landed', output: 'paid' }, { by: 'ada' });
+    await untilPhase(session, 'idle');
+    await session.send({ text: 'Thanks.', id: 'thanks' });
+    await until(session, ({ turn, phase }) => turn === 3 && phase === 'idle');
+    await session.cancel({ by: 'ada', reason: 'done' });
+    await session.result();
+  },
+  also: async (session) => ({ 'lost-twice-effect': await effectOf(session) }),
+};
+
+async function effectOf(session: Session): Promise<string> {
+  const { calls } = await session.snapshot();
+  return `effect:${calls[0]?.idempotencyKey}`;
+}

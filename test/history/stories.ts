@@ -17,7 +17,7 @@ import {
 import type { Script } from '../../src/testing/index.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
-import { deployed, givenUp, heldChat, interrupted, levels } from './edition-stories.ts';
+import { deployed, givenUp, heldChat, interrupted, levels, lostTwice } from './edition-stories.ts';
 import { background, learned, shared, tree } from './shared-stories.ts';
 
 /** A session that is run to its end once, for its history. */
@@ -423,4 +423,5 @@ export const STORIES: Readonly<Record<string, Story>> = {
   'given-up': givenUp,
   levels,
   held: heldChat,
+  'lost-twice': lostTwice,
 };
