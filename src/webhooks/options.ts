@@ -57,7 +57,8 @@ export function keysOf({ secret }: Webhook): Buffer[] {
 
 function secretsOf(secret: Webhook['secret']): readonly string[] {
   if (secret === null) return [];
-  return typeof secret === 'string' ? [secret] : secret;
+  // Without types, a secret may be missing: an environment variable that is not set.
+  return typeof secret === 'object' ? secret : [String(secret)];
 }
 
 function keyOf(secret: string): Buffer | null {

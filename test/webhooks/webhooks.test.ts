@@ -130,6 +130,8 @@ test.each([
     { url: 'https://x', secret: 'hunter2' },
     /^webhooks\.desk\.secret: write whsec_ and at least 24 bytes(?!.*hunter2)/,
   ],
+  // As when its environment variable is not set.
+  [{ url: 'https://x', secret: undefined }, /^webhooks\.desk\.secret: write whsec_ and at least 24 bytes/],
   [{ url: 'https://x', secret: [] }, /^webhooks\.desk\.secret: the list is empty/],
   [
     { url: 'https://x', secret: null, events: ['start'] },
