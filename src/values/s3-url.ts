@@ -43,11 +43,19 @@ export function parseS3Url(url: string): S3Place {
   if (endpoint !== undefined && !/^https?:\/\/./i.test(endpoint)) {
     throw invalid('url', 'endpoint: write a URL, such as https://s3.example.com');
   }
-  const path = decodeURIComponent(parsed.pathname).replace(/^\/+|\/+$/g, '');
+  const path = pathOf(parsed).replace(/^\/+|\/+$/g, '');
   return {
     bucket: parsed.hostname,
     prefix: path === '' ? '' : `${path}/`,
     ...defined({ endpoint, region }),
     ...(forcePathStyle === undefined ? {} : { forcePathStyle: forcePathStyle !== 'false' }),
   };
+}
+
+function pathOf({ pathname }: URL): string {
+  try {
+    return decodeURIComponent(pathname);
+  } catch {
+    throw invalid('url', `${HOW}. Write % as %25`);
+  }
 }

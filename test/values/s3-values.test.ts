@@ -90,6 +90,7 @@ test.skipIf(NO_S3)('a bucket that is missing, closed or down is said so, and fou
 test.each([
   ['https://x/y', 'write s3://bucket/prefix'],
   ['s3://', 'write s3://bucket/prefix'],
+  ['s3://bucket/100%', 'write s3://bucket/prefix'],
   ['s3://key:secret@bucket/prefix', 'Set AWS_ACCESS_KEY_ID'],
   ['s3://bucket?region=eu&pathStyle=true', 'unknown option pathStyle'],
   ['s3://bucket?endpoint=localhost:9000', 'endpoint: write a URL'],
