@@ -27,6 +27,7 @@ const FAST = tests(
   'test/saver/{diff,langgraph-validation-memory,memory-saver,sqlite-file,sqlite-saver,thread-index}',
   'test/session/history-limit',
   'test/structure/{bootstrap,command-line,errors,projects,rooms,tally}',
+  'test/telemetry/unsampled',
   'test/values/directory-values',
   'test/testing/{scripted-model,scripted-model-faults,scripted-model-process,wire}',
 );

@@ -34,7 +34,9 @@ export async function inSpan<T>(operation: Operation, run: (span: OperationSpan)
     attributes: { ...turnAttributes(turn, agent), ...attributes },
   };
   const span = trace.getTracer(SCOPE).startSpan(name, options, parent);
-  if (!span.isRecording()) return run(NOT_RECORDING);
+  const own = trace.setSpan(parent, span);
+  // Also a span that is not sampled is the parent of those inside, so that they are dropped with it.
+  if (!span.isRecording()) return context.with(own, () => run(NOT_RECORDING));
   const handle: OperationSpan = {
     recording: true,
     set: (more) => void span.setAttributes(more),
@@ -44,7 +46,7 @@ export async function inSpan<T>(operation: Operation, run: (span: OperationSpan)
     },
   };
   try {
-    return await context.with(trace.setSpan(parent, span), () => run(handle));
+    return await context.with(own, () => run(handle));
   } catch (error) {
     // Only the error's name is recorded: its message may quote a tool or a model.
     handle.fail(error instanceof Error ? error.name : 'Error');
