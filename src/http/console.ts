@@ -1,12 +1,15 @@
 /** The page for people: static files that `scripts/build.mjs` makes of `src/console`. */
 import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { extname, resolve } from 'node:path';
 import type { Hono } from 'hono';
 import { PerdureError } from '../contract/errors.ts';
 
 const BASE = '/console';
-/** This path holds in the sources and in a build. */
-const FOLDER = resolve(import.meta.dirname, '../console');
+/** In a build the page is beside this room. The sources serve the page of the last build. */
+const FOLDER = resolve(
+  import.meta.dirname,
+  extname(import.meta.filename) === '.ts' ? '../../dist/console' : '../console',
+);
 
 const TYPES = {
   'index.html': 'text/html; charset=utf-8',

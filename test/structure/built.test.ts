@@ -72,10 +72,25 @@ const loaded = Object.keys(createRequire(import.meta.url).cache);
 console.log(JSON.stringify(loaded.filter((path) => /@temporalio.(worker|core-bridge|testing|activity)|node_modules.ai/.test(path))));
 `;
 
+/** Serves the console from the sources, as `npx tsx src/cli/main.ts serve` does. */
+const PAGE = `
+import { Hono } from 'hono';
+import { serveConsole } from './src/http/console.ts';
+
+const app = new Hono();
+serveConsole(app);
+for (const path of ['/console', '/console/main.js', '/console/main.css'])
+  console.log((await app.request(path)).status);
+`;
+
 test('what is built runs a session through a crash, with its own bundle, worker and command line', async () => {
   await using project = await copyProject();
   const built = await run(project.root, 'node', 'scripts/build.mjs');
   expect(built, built.output).toMatchObject({ code: 0 });
+  await project.write('page.ts', PAGE);
+  const page = await run(project.root, 'tsx', 'page.ts');
+  expect(page).toEqual({ code: 0, output: '200\n200\n200\n' });
+
   // What only the sources hold is missed.
   await rm(join(project.root, 'src'), { recursive: true });
   await project.write('agents.mjs', AGENTS);
