@@ -6,14 +6,17 @@ import { interleave, median, medianRatio } from '../support/stats.ts';
 
 const TARGETS = { mutate: 1.05, read: 0.55 } as const;
 
+/** Sessions at once, and how often: until Node has compiled the code, a turn takes up to half as much time again. */
+const WARM_UP = { sessions: 20, times: 5 } as const;
+
 /**
- * One session at a time, all of equal length. A turn is the time from one model request to the next. A round runs each
- * arm once, and ratios compare values of one round.
+ * One session at a time, all of equal length, after a warm-up. A turn is the time from one model
+ * request to the next. A round runs each arm once, and ratios compare values of one round.
  */
 export const turns: Measure = async (context) => {
   const scene = await context.scene();
   const count = context.quick ? 15 : 40;
-  const rounds = context.quick ? 3 : 9;
+  const rounds = context.quick ? 3 : 15;
   const mean = (times: readonly number[]): number =>
     times.reduce((sum, time) => sum + time, 0) / times.length;
   const arms = {
@@ -21,7 +24,10 @@ export const turns: Measure = async (context) => {
     mutate: async () => mean((await scene.runOurs('mutate', count)).turnMs),
     read: async () => mean((await scene.runOurs('read', count)).turnMs),
   };
-  await interleave(1, arms);
+  const { sessions, times } = context.quick ? { sessions: 5, times: 1 } : WARM_UP;
+  for (const run of Object.values(arms)) {
+    for (let i = 0; i < times; i++) await Promise.all(Array.from({ length: sessions }, run));
+  }
   const samples = await interleave(rounds, arms);
   return (Object.keys(TARGETS) as BenchTool[]).map((tool): Line => {
     return {
