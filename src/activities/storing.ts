@@ -9,7 +9,7 @@ import { type Value, Values } from '../values/index.ts';
 /** The longest time that one value may take, in milliseconds. */
 const STORE_MS = 30_000;
 /** How much of the activity's time is left for reporting the result, in milliseconds. */
-const REPORT_MS = 1_500;
+export const REPORT_MS = 1_500;
 /** How long an activity tries even when its time is over, in milliseconds. */
 const LEAST_MS = 500;
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };

@@ -18,7 +18,7 @@ import { recorded } from './recordable.ts';
 import { sealedAnswer } from './sealed-records.ts';
 import { shutDown } from './shut-down.ts';
 import { stopWith } from './stop-with.ts';
-import { type Storing, storingOf } from './storing.ts';
+import { REPORT_MS, type Storing, storingOf } from './storing.ts';
 import { aborted, checkedArgs, contextOf, errorText, execute } from './tool-execution.ts';
 
 /** Finds an agent by name. */
@@ -39,6 +39,7 @@ export async function runTool(
   input: ToolInput,
 ): Promise<ToolResult> {
   const context = Context.current();
+  const startedAt = performance.now();
   const storing = storingOf(context, values);
   const { activityId, workflowExecution } = context.info;
   const issuedHere = issued.take(workflowExecution?.runId ?? '', activityId, input);
@@ -53,7 +54,7 @@ export async function runTool(
   if (!checked.ok) return checked.result;
   const { value, session } = checked;
   return input.effect === 'mutate'
-    ? runMutation(context, tool, input, { value, session, issuedHere, began, storing })
+    ? runMutation(context, tool, input, { value, session, startedAt, issuedHere, began, storing })
     : runRepeatable(context, tool, input, { value, session, storing, attempts: known?.maxAttempts ?? 1 });
 }
 
@@ -109,12 +110,14 @@ async function runMutation(
   {
     value,
     session,
+    startedAt,
     issuedHere,
     began,
     storing,
   }: {
     value: unknown;
     session: unknown;
+    startedAt: number;
     issuedHere: IssuedHere | undefined;
     began: (taskToken: string) => void;
     storing: Storing | undefined;
@@ -142,6 +145,10 @@ async function runMutation(
   } catch (error) {
     return { kind: 'absent', reason: errorText('fence', error), retryable: true, unbegun: true };
   }
+  // The server settles the call from the end of the activity's own time, so the tool must stop before that.
+  const leftMs = startedAt + info.startToCloseTimeoutMs - REPORT_MS - performance.now();
+  const timeoutMs = Math.floor(Math.min(input.timeoutMs, leftMs));
+  if (timeoutMs <= 0) return { kind: 'absent', reason: 'its checks took too long', retryable: true };
   began(info.base64TaskToken);
   const attempt = async (abortSignal: AbortSignal, timedOut: () => boolean): Promise<ToolResult> => {
     const run = execute(
@@ -156,7 +163,7 @@ async function runMutation(
       run.catch(() => {});
       const lost = 'stopped: the server may have given the call to another worker';
       const other = fence.lost.aborted ? lost : 'cancelled in flight';
-      const reason = timedOut() ? `timed out after ${input.timeoutMs} ms` : other;
+      const reason = timedOut() ? `timed out after ${timeoutMs} ms` : other;
       return { kind: 'unknown', reason, ...released(context) };
     } catch (error) {
       const question = questionIn(error);
@@ -172,7 +179,7 @@ async function runMutation(
     }
   };
   return fence.held(() =>
-    withHeartbeats(context, input.timeoutMs, attempt, { stop: fence.lost, details: BEGAN }),
+    withHeartbeats(context, timeoutMs, attempt, { stop: fence.lost, details: BEGAN }),
   );
 }
 

@@ -176,3 +176,34 @@ test.for(['execute', 'repeat', 'verify'] as const)(
     await expectSound(stage, session);
   },
 );
+
+test('a schema that takes long: the tool is stopped before the server gives the call up', async () => {
+  const stage = await openStage(({ assistantCount }) =>
+    assistantCount === 0 ? { toolCalls: [{ name: 'pay', args: { to: 'a' } }] } : { text: 'Done.' },
+  );
+  let release = (): void => {};
+  const released = new Promise<boolean>((resolve) => {
+    release = () => resolve(true);
+  });
+  let checks = 0;
+  const pay = defineTool({
+    inputSchema: z.object({
+      to: z.string().refine(() => {
+        checks += 1;
+        return checks === 2 ? released : true;
+      }),
+    }),
+    timeout: '6s',
+    settle: 0,
+    execute: () => new Promise(() => {}),
+  });
+  const common = { name: 'payer', model: stage.provider('m'), instructions: 'Pay.' };
+  await stage.startWorker([defineAgent({ ...common, tools: { pay }, heartbeat: '2s' })]);
+  const session = await stage.sessions.start('payer', { id: stage.id(), message: 'go' });
+  // More than the activity has beside the tool's own time.
+  await outlives(5_200, stage, session);
+  release();
+  await untilPhase(session, 'waiting', 'unknown_effect');
+  const reason = (await session.calls()).items[0]?.dispatches[0]?.reason ?? '';
+  expect(reason).toMatch(/^timed out after [1-5]\d{3} ms$/);
+});
