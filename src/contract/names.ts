@@ -101,7 +101,10 @@ export const HANDLER_ORDER: readonly string[] = [
 ];
 
 /** Names of patches (Temporal's `patched`). A history with another name is from a newer version and is not folded. */
-export const PATCH: Readonly<Record<string, string>> = {};
+export const PATCH = {
+  /** A pool tells a waiting session only when it would grant the session's request. */
+  poolHoldsBack: 'perdure-pool-holds-back',
+} as const;
 
 /** Queries of a session. Results are plain JSON. */
 export const QUERY = {

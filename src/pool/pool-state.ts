@@ -66,7 +66,8 @@ export interface PoolData {
   spent: PoolAmount;
   total: PoolAmount;
   holders: { [sessionId: string]: Holder };
-  waiting: { sessionId: string; need: PoolAmount; since: number }[];
+  /** `unpriced`: see {@link DrawRequest}. */
+  waiting: { sessionId: string; need: PoolAmount; since: number; unpriced?: string }[];
   set: PoolView['set'];
 }
 
@@ -131,7 +132,9 @@ export function draw(pool: PoolData, request: DrawRequest, now: number): DrawAns
   if (request.finish === true) raiseFor(pool, need);
   const refused = refusal(pool, request, need);
   if (refused !== null) {
-    if (pool.waiting.length < POOL_LIMIT.waiting) pool.waiting.push({ sessionId, need, since: now });
+    const { unpriced } = request;
+    if (pool.waiting.length < POOL_LIMIT.waiting)
+      pool.waiting.push({ sessionId, need, since: now, ...defined({ unpriced }) });
     return { kind: 'refused', settled: spent, ...refused };
   }
   const left = available(pool);
@@ -152,12 +155,17 @@ export function closed(pool: PoolData, { sessionId, no, spent }: PoolClosedInput
   holder.held = { ...NO_AMOUNT };
 }
 
-/** Takes the sessions off the waiting list that would get what they need now. The caller must tell them. */
-export function wake(pool: PoolData, now: number): string[] {
+/**
+ * Takes the sessions off the waiting list that would get what they need now. The caller must tell them.
+ *
+ * @param holdsBack - whether sessions stay on the list that the pool would refuse for another reason than its caps
+ */
+export function wake(pool: PoolData, now: number, holdsBack: () => boolean = () => true): string[] {
   roll(pool, now);
   const left = available(pool);
-  const woken = pool.waiting.filter(({ need }) => {
-    const fits = isWithin(need, left);
+  const holding = holdersOf(pool).length;
+  const woken = pool.waiting.filter(({ need, unpriced }) => {
+    const fits = isWithin(need, left) && (obstacle(pool, holding, unpriced) === null || !holdsBack());
     if (fits) for (const kind of AMOUNT_KINDS) left[kind] -= need[kind];
     return fits;
   });
@@ -239,19 +247,13 @@ function refusal(
   need: PoolAmount,
 ): Pick<Extract<DrawAnswer, { kind: 'refused' }>, 'cap' | 'atLeast' | 'message' | 'holders'> | null {
   const { poolId, limits, spent } = pool;
-  if (limits.usd !== undefined && unpriced !== undefined) {
-    const message = `usd: model ${unpriced} has no price, so pool ${poolId} cannot keep its cap on dollars. Set its price in the definition of the agent`;
-    return { message, holders: [] };
-  }
-  const holding = Object.entries(pool.holders).filter(([, holder]) => isHolding(holder));
+  const holding = holdersOf(pool);
   const holders = holding
     .toSorted(([, a], [, b]) => a.at - b.at)
     .slice(0, NAMED)
     .map(([sessionId, { no }]) => ({ sessionId, no }));
-  if (holding.length >= POOL_LIMIT.holders) {
-    const message = `pool ${poolId} serves ${POOL_LIMIT.holders} sessions at a time, and no more until one rests`;
-    return { message, holders };
-  }
+  const message = obstacle(pool, holding.length, unpriced);
+  if (message !== null) return { message, holders: isUnpriced(pool, unpriced) ? [] : holders };
   const left = available(pool);
   const cap = POOL_CAPS.find((name) => need[KIND_OF[name]] > left[KIND_OF[name]]);
   if (cap === undefined) return null;
@@ -269,6 +271,20 @@ function refusal(
     message: `${cap}: pool ${poolId} has ${limits[cap]} ${UNITS[cap]}${per}: ${parts.join(', ')}`,
     holders,
   };
+}
+
+/** Why the pool grants nothing to a session now, whatever is left. `null`: only the caps count. */
+function obstacle(pool: PoolData, holding: number, unpriced: string | undefined): string | null {
+  const { poolId } = pool;
+  if (isUnpriced(pool, unpriced))
+    return `usd: model ${unpriced} has no price, so pool ${poolId} cannot keep its cap on dollars. Set its price in the definition of the agent`;
+  return holding < POOL_LIMIT.holders
+    ? null
+    : `pool ${poolId} serves ${POOL_LIMIT.holders} sessions at a time, and no more until one rests`;
+}
+
+function isUnpriced({ limits }: PoolData, unpriced: string | undefined): boolean {
+  return limits.usd !== undefined && unpriced !== undefined;
 }
 
 /** Raises the caps by what is missing. */
@@ -295,6 +311,11 @@ function available(pool: PoolData): PoolAmount {
 
 function heldOf({ holders }: PoolData): PoolAmount {
   return Object.values(holders).reduce((all, { held }) => sum(all, held), NO_AMOUNT);
+}
+
+/** The sessions that hold something. */
+function holdersOf({ holders }: PoolData): [sessionId: string, Holder][] {
+  return Object.entries(holders).filter(([, holder]) => isHolding(holder));
 }
 
 function isHolding({ held }: Holder): boolean {

@@ -11,13 +11,14 @@ import {
   defineQuery,
   defineUpdate,
   getExternalWorkflowHandle,
+  patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
 import { type ParsedInput, parseInput } from '../contract/inputs.ts';
 import { defined } from '../contract/json.ts';
 import type { LazySchema } from '../contract/lazy-schema.ts';
-import { SIGNAL } from '../contract/names.ts';
+import { PATCH, SIGNAL } from '../contract/names.ts';
 import {
   type DrawAnswer,
   type DrawRequest,
@@ -76,7 +77,9 @@ export async function budgetPool({ poolId, runUpdates, ...input }: PoolInput): P
     }
   };
   const tellThoseWhoCanGoOn = (): void => {
-    for (const sessionId of wake(pool, Date.now())) void tell(sessionId);
+    // Earlier code told a session that the pool would refuse again: it asked at once, was told at once, and so on.
+    const woken = wake(pool, Date.now(), () => patched(PATCH.poolHoldsBack));
+    for (const sessionId of woken) void tell(sessionId);
   };
   const update = <Input, Answer>(
     name: string,

@@ -256,3 +256,18 @@ test('a pool by the day begins anew at midnight of its time zone, and what is he
   expect(ask(3, 50, 100, 1, night)).toMatchObject({ kind: 'refused', cap: 'tokens', atLeast: 101 });
   expect(wake(pool, Date.parse('2026-03-29T22:00:00Z'))).toEqual(['a']);
 });
+
+test('a pool that serves as many sessions as it may tells the next one when one of them rests', () => {
+  const pool = newPool('p');
+  setPool(pool, { turns: 1_000_000 }, MOMENT.now);
+  const none = { nanoUsd: 0, tokens: 0, turns: 0, activeMs: 0 };
+  const one = { ...none, turns: 1 };
+  const ask = (sessionId: string, no = 1, need?: PoolAmount): DrawAnswer =>
+    draw(pool, { sessionId, no, settled: none, spent: none, ...(need && { need }) }, MOMENT.now);
+  for (let n = 1; n <= 2_000; n++) expect(ask(`s${n}`, 1, one).kind).toBe('granted');
+  const message = 'pool p serves 2000 sessions at a time, and no more until one rests';
+  expect(ask('next', 1, one)).toMatchObject({ kind: 'refused', message });
+  expect(wake(pool, MOMENT.now)).toEqual([]);
+  ask('s1', 2);
+  expect(wake(pool, MOMENT.now)).toEqual(['next']);
+});

@@ -172,3 +172,23 @@ export const learned: Story = {
   },
   also: async (_, { taskQueue }) => ({ 'learned-limiter': rateLimiterId(taskQueue, 'scripted') }),
 };
+
+/** A session without a price, which a pool with a cap on dollars told again and again to ask. */
+export const unpriced: Story = {
+  script: ({ lastUserText }) => ({ text: `heard ${lastUserText}` }),
+  agent: (stage) => agent(stage, 'story'),
+  message: 'Hello.',
+  start: { pool: 'unpriced' },
+  act: async (session, { sessions }) => {
+    await untilPhase(session, 'waiting');
+    const pool = sessions.pool('unpriced');
+    await pool.set({ usd: 4, tokens: 100_000 });
+    await session.resume();
+    await until(session, ({ wait }) => wait?.message.includes('has no price') === true);
+    await pool.set({ usd: null });
+    await until(session, ({ phase }) => phase === 'idle');
+    await session.send({ text: 'And?', id: 'and' });
+    await until(session, ({ phase, lastText }) => phase === 'idle' && lastText === 'heard And?');
+  },
+  also: async () => ({ 'unpriced-pool': poolWorkflowId('unpriced') }),
+};

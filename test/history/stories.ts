@@ -18,7 +18,7 @@ import type { Script } from '../../src/testing/index.ts';
 import { decide, resolve } from '../support/decide.ts';
 import { type Stage, until, untilPhase } from '../support/stage.ts';
 import { deployed, givenUp, heldChat, interrupted, levels, lostTwice } from './edition-stories.ts';
-import { background, learned, shared, tree } from './shared-stories.ts';
+import { background, learned, shared, tree, unpriced } from './shared-stories.ts';
 
 /** A session that is run to its end once, for its history. */
 export interface Story {
@@ -417,6 +417,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
   tree,
   background,
   shared,
+  unpriced,
   learned,
   interrupted,
   deployed,

@@ -10,7 +10,7 @@ import {
   TemporalSaver,
 } from '../../src/index.ts';
 import { openApi } from '../http/support/api.ts';
-import { expectSound } from '../session/support/sound.ts';
+import { expectSound, replay } from '../session/support/sound.ts';
 import { polled } from '../support/polled.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -131,6 +131,21 @@ test('a pool that nobody has set: the session waits and says so, and continues o
   await until(session, ({ phase }) => phase === 'idle');
   await untilPool(pool, ({ spent, held }) => spent.tokens === 20 && held.tokens === 0);
   await expectSound(stage, session);
+});
+
+test('a session whose model has no price waits for its pool, which tells it when the cap on dollars is gone', async () => {
+  const stage = await openStage(() => ({ text: 'done' }));
+  await stage.startWorker([defineAgent({ name: 'free', model: stage.provider('m'), instructions: 'Work.' })]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  await pool.set({ usd: 5, tokens: 100_000 });
+  const session = await stage.sessions.start('free', { id: stage.id(), message: 'go', pool: pool.id });
+  expect((await untilPhase(session, 'waiting')).wait?.message).toContain('has no price');
+  await untilPool(pool, ({ waiting }) => waiting.length === 1);
+  await pool.set({ usd: null });
+  await until(session, ({ phase }) => phase === 'idle');
+  await expectSound(stage, session);
+  const workflowId = poolWorkflowId(pool.id);
+  await replay(await stage.client.workflow.getHandle(workflowId).fetchHistory(), workflowId);
 });
 
 test('a worker killed while three sessions ask the model: the pool has what the sessions have on record', async () => {
