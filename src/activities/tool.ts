@@ -178,9 +178,7 @@ async function runMutation(
       return { kind: 'unknown', reason: errorText(input.tool, error), ...released(context) };
     }
   };
-  return fence.held(() =>
-    withHeartbeats(context, timeoutMs, attempt, { stop: fence.lost, details: BEGAN }),
-  );
+  return fence.held(() => withHeartbeats(context, timeoutMs, attempt, { stop: fence.lost, details: BEGAN }));
 }
 
 /** A shutdown that interrupts a call does not count as a failure of the tool. */
