@@ -34,6 +34,9 @@ import {
 /** Parts that are kept for readers who reconnect while others read. */
 const KEPT = 50;
 
+/** How many parts wait at most for the fastest reader before more is read. A page of the history is read as a whole. */
+export const readAhead = { parts: 1_000 };
+
 interface Run {
   runId: string;
   cause?: RunCause;
@@ -88,6 +91,8 @@ class Follower {
   #cursor = '';
   #state: SessionState | null = null;
   #rest: Rest = null;
+  /** Reads on when a reader may have room again. */
+  #goOn: () => void = () => undefined;
   /** Set after a rewind or reset: the new run's parts come in one go, without those of each past task. */
   #jump: RunCause | undefined;
 
@@ -125,6 +130,7 @@ class Follower {
     if (since !== undefined && (!this.#isPresent || at < 0)) return null;
     const reader = this.#subscription();
     (since === undefined ? this.#newcomers : this.#readers).add(reader);
+    this.#goOn();
     if (since !== undefined) {
       const parts = this.#recent.slice(at + 1).flatMap((part) => [...textOf(part), part]);
       reader.push({ parts: [{ type: 'reset' }, ...parts, ...this.#live.said] });
@@ -150,11 +156,26 @@ class Follower {
   }
 
   #subscription(): Subscription {
-    return new Subscription((reader) => {
+    const leave = (reader: Subscription): void => {
       this.#readers.delete(reader);
       this.#newcomers.delete(reader);
       if (this.#readers.size + this.#newcomers.size === 0) this.#over({});
-    });
+      this.#goOn();
+    };
+    return new Subscription(leave, () => this.#goOn());
+  }
+
+  /** Waits while every reader is far behind, so that a long history is not in memory for readers who do not read. */
+  async #room(): Promise<void> {
+    const isFull = (): boolean =>
+      !this.#stop.signal.aborted &&
+      this.#newcomers.size === 0 &&
+      [...this.#readers].every(({ behind }) => behind > readAhead.parts);
+    while (isFull()) {
+      await new Promise<void>((resolve) => {
+        this.#goOn = resolve;
+      });
+    }
   }
 
   #push(batch: Batch): void {
@@ -213,8 +234,12 @@ class Follower {
       this.#isFolding = false;
       const { end } = folder.result();
       if (!this.#isPresent && runId === this.#head.runId && page.seen >= this.#head.events) this.#arrive();
-      if (end !== null) return this.#after(end, nextRun(page.events));
+      if (end !== null) {
+        await this.#room();
+        return this.#after(end, nextRun(page.events));
+      }
       this.#settle(folder.awaitsTask);
+      await this.#room();
     }
     return null;
   }

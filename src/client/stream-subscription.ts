@@ -37,16 +37,26 @@ export class Subscription {
   /** Up to where the follower must read before it can tell this reader that the session rests. */
   head: Head | null = null;
   readonly #leave: () => void;
+  readonly #taken: () => void;
   #batches: Batch[] = [];
+  #parts = 0;
   #end: { error?: Error } | null = null;
   #wake: () => void = () => undefined;
 
-  constructor(leave: (subscription: Subscription) => void) {
+  /** @param taken - called when the reader has taken a batch. */
+  constructor(leave: (subscription: Subscription) => void, taken: () => void) {
     this.#leave = () => leave(this);
+    this.#taken = taken;
+  }
+
+  /** How many parts the reader has not taken yet. */
+  get behind(): number {
+    return this.#parts;
   }
 
   push(batch: Batch): void {
     this.#batches.push(batch);
+    this.#parts += batch.parts.length;
     this.#wake();
   }
 
@@ -58,6 +68,7 @@ export class Subscription {
 
   close(): void {
     this.#batches = [];
+    this.#parts = 0;
     this.end({});
     this.#leave();
   }
@@ -66,7 +77,11 @@ export class Subscription {
   async next(): Promise<Batch | null> {
     for (;;) {
       const batch = this.#batches.shift();
-      if (batch !== undefined) return batch;
+      if (batch !== undefined) {
+        this.#parts -= batch.parts.length;
+        this.#taken();
+        return batch;
+      }
       if (this.#end?.error !== undefined) throw this.#end.error;
       if (this.#end !== null) return null;
       await new Promise<void>((resolve) => {

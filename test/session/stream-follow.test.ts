@@ -1,6 +1,7 @@
 /** A stream follows the history: over approvals, runs, rewinds, and the deaths of workers, with nothing twice or missing. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
+import { readAhead } from '../../src/client/stream-follower.ts';
 import {
   type DurablePart,
   defineAgent,
@@ -410,4 +411,32 @@ test('above the number of long polls a session is followed by looks, and nothing
   await reading;
   longPolls.max = max;
   expect(durable(parts)).toEqual(durable(await read(session, { since: 'start' })));
+});
+
+test('a reader who stops reading does not get the rest of a long history into memory, and loses nothing', async () => {
+  const { stage, session } = await open(3);
+  const said = [...Array(8).keys()].map((n) => `look ${n}`);
+  await say(session, ...said);
+  await session.cancel();
+  await session.result();
+  const whole = durable(await read(session, { since: 'start' }));
+  const runs = new Set(whole.map(({ cursor }) => cursor.split(':')[0]));
+  expect(runs.size).toBeGreaterThan(3);
+
+  const { parts } = readAhead;
+  onTestFinished(() => {
+    readAhead.parts = parts;
+  });
+  readAhead.parts = 3;
+  const followed = vi.spyOn(stage.client.workflowService, 'getWorkflowExecutionHistory');
+  const slow = session.stream({ since: 'start' });
+  const seen = [(await slow.next()).value as StreamPart];
+  // Another reader gets to the present beside it.
+  expect(durable(await read(session, { since: whole.at(-2)?.cursor ?? '' }))).toEqual(whole.slice(-1));
+  const asked = followed.mock.calls.filter(([request]) => 'waitNewEvent' in request && request.waitNewEvent);
+  // The first run for the slow reader, and the last one for the other.
+  const ends = [whole[0], whole.at(-1)].map((part) => part?.cursor.split(':')[0]);
+  expect(new Set(asked.map(([{ execution }]) => execution?.runId))).toEqual(new Set(ends));
+  for await (const part of slow) seen.push(part);
+  expect(durable(seen)).toEqual(whole);
 });
