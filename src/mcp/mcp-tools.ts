@@ -166,16 +166,22 @@ function checkRead(name: string, taken: readonly Tool[], read: string | undefine
 function toolOf(
   connection: McpConnection,
   tool: Tool,
-  { as: _as, confirm = false, ...given }: McpToolOptions,
+  {
+    as: _as,
+    confirm = false,
+    description = tool.description ?? tool.title ?? tool.name,
+    // By default no two calls are equal, because nobody has said which ones are.
+    idempotency = { scope: 'call' },
+    ...given
+  }: McpToolOptions,
   trusted: boolean,
 ): DefinedTool<JsonObject, JsonValue> {
   const effect = given.effect ?? (trusted ? hinted(tool) : 'mutate');
   return defineTool<JsonObject, JsonValue>({
-    description: tool.description ?? tool.title ?? tool.name,
+    description,
     // The server checks the arguments.
     inputSchema: jsonSchema<JsonObject>(tool.inputSchema as object) as FlexibleSchema<JsonObject>,
-    // By default no two calls are equal, because nobody has said which ones are.
-    ...(given.idempotency === undefined ? { idempotency: { scope: 'call' } } : {}),
+    idempotency,
     ...given,
     effect,
     execute: async (input, context) => {

@@ -56,6 +56,19 @@ test('what a server says of its tools counts only when it is trusted, and what t
   });
 });
 
+test('an option that is undefined counts as absent', async () => {
+  const { transport } = desk();
+  const common = { name: 'desk', transport, only: ['close'] };
+  const tools = { close: { idempotency: undefined, description: undefined } };
+  const [given, absent] = await Promise.all([
+    mcpTools({ ...common, tools: tools as unknown as McpToolsOptions['tools'] & object }),
+    mcpTools(common),
+  ]);
+  const { description, idempotency } = absent['close'] ?? {};
+  expect(idempotency).toEqual({ scope: 'call' });
+  expect(given['close']).toMatchObject({ description, idempotency });
+});
+
 test('a session reads, changes, sees a picture and hears of a failure', async () => {
   const calls = ['find', 'close', 'photo', 'refuse', 'sample'];
   const stage = await openStage(({ toolResults }) => {
