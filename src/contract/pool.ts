@@ -211,6 +211,8 @@ export interface PoolShare {
   checks?: number;
   /** Set if the session made the pool from its own caps, for its sub-agents: the caps that it last told the pool. */
   caps?: PoolLimits;
+  /** The pool refused a model without a price: the session looks for a newer definition before it asks again. */
+  look?: true;
   /** The pool did not confirm what the session gave back. The session's next request reports it again. */
   unsettled?: true;
 }

@@ -21,7 +21,9 @@ type Decision =
   /** A pause takes the place of a chat's stop, which the next message would end. */
   | 'pausesOverStop'
   /** The calls that wait for a global effect are told when a person has answered, and when it is lost again. */
-  | 'tellsWhenAnswered';
+  | 'tellsWhenAnswered'
+  /** A session whose pool refused a model without a price looks for a newer definition before it asks again. */
+  | 'looksForPrice';
 
 const SINCE: Readonly<Record<Decision, number>> = {
   approversHold: 2,
@@ -32,6 +34,7 @@ const SINCE: Readonly<Record<Decision, number>> = {
   knowsLostMessages: 2,
   pausesOverStop: 3,
   tellsWhenAnswered: 3,
+  looksForPrice: 3,
 };
 
 /** Whether a session makes a decision of newer code. */

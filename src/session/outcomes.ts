@@ -14,7 +14,7 @@ import { setManifest } from './manifest.ts';
 import { applyModel } from './model-outcome.ts';
 import { plant, readLoaded } from './origin.ts';
 import { applyStorePast, applyTakenIds } from './past.ts';
-import { applyDraw } from './pool.ts';
+import { applyDraw, lookedForPrice } from './pool.ts';
 import { applyReads } from './reads.ts';
 import { endCall, findCall, isActive, iso, note, theCall, toolOf } from './state.ts';
 import { lookedForAgent, lookedForTools } from './stuck.ts';
@@ -63,6 +63,7 @@ function applyKnown(state: SessionState, flight: InFlight, outcome: Outcome, mom
       return;
     case 'describe':
       if (state.away?.due === true) lookedForAgent(state, outcome.result, moment);
+      else if (state.pool?.look === true) lookedForPrice(state, outcome.result, moment);
       else if (state.manifest !== null) lookedForTools(state, outcome.result, moment);
       else if (!outcome.result.ok) stop(state, moment, 'agent_unavailable', outcome.result.failure.message);
       else if (outcome.result.value.kind === 'manifest') {

@@ -3,7 +3,7 @@
  * session draws a new allotment, enough for some calls. When it comes to rest, it gives back what it holds, except
  * while it waits for a rate limit.
  */
-import type { DrawResult } from '../contract/activities.ts';
+import type { DescribeResult, DrawResult } from '../contract/activities.ts';
 import type { ActivityOutcome } from '../contract/failure.ts';
 import { defined } from '../contract/json.ts';
 import {
@@ -21,6 +21,8 @@ import { usd, worstCase } from './budget.ts';
 import { addedBytes, compaction } from './compaction.ts';
 import { decides } from './edition.ts';
 import type { Command, Moment, Step } from './events.ts';
+import { setManifest } from './manifest.ts';
+import { describeCommand } from './model-command.ts';
 import { hasActivity, heartbeatMs } from './state.ts';
 import { stop } from './wait.ts';
 
@@ -40,7 +42,7 @@ export function newShare(id: string): PoolShare {
 export function drawStep(state: SessionState, reserve: { nanoUsd: number; tokens: number }): Step | null {
   const { pool } = state;
   if (pool === undefined || (isCovered(state, reserve) && hasTold(state, pool))) return null;
-  return drawWith(state, pool, reserve);
+  return lookForPrice(state) ?? drawWith(state, pool, reserve);
 }
 
 /** Whether the allotment covers a model call. */
@@ -55,12 +57,28 @@ export function isCovered(state: SessionState, reserve: { nanoUsd: number; token
 /** The step of a session that waits for its pool: it asks when the pool signals, and now and then by itself. */
 export function lookAtPool(state: SessionState): Step | null {
   const { pool, inFlight } = state;
-  if (pool === undefined || !waitsForPool(state) || inFlight.some(({ kind }) => kind === 'draw')) return null;
+  if (pool === undefined || !waitsForPool(state)) return null;
+  if (inFlight.some(({ kind }) => kind === 'draw' || kind === 'describe')) return null;
   if (pool.due === true) {
     const compact = compaction(state);
-    return drawWith(state, pool, worstCase(state, addedBytes(defined({ compact }))));
+    return lookForPrice(state) ?? drawWith(state, pool, worstCase(state, addedBytes(defined({ compact }))));
   }
   return askLater(state, pool);
+}
+
+function lookForPrice(state: SessionState): Step | null {
+  return state.pool?.look === true ? { type: 'issue', command: describeCommand(state) } : null;
+}
+
+/** Applies the result of a look for a newer definition. The session then asks its pool. */
+export function lookedForPrice(
+  state: SessionState,
+  outcome: ActivityOutcome<DescribeResult>,
+  moment: Moment,
+): void {
+  delete state.pool?.look;
+  const manifest = outcome.ok && outcome.value.kind === 'manifest' ? outcome.value.manifest : null;
+  if (manifest !== null && manifest.digest !== state.manifest?.digest) setManifest(state, manifest, moment);
 }
 
 function askLater({ inFlight, seq }: SessionState, { id, checks = 1 }: PoolShare): Step | null {
@@ -189,6 +207,8 @@ export function applyDraw(
   if (gives) return;
   if (answer.kind === 'refused') {
     const { message, cap, atLeast, holders } = answer;
+    // Only a model without a price is refused without a cap and without others.
+    if (cap === undefined && holders.length === 0 && decides(state, 'looksForPrice')) pool.look = true;
     // A sub-agent ends at its own caps. While another session holds something, it may yet get what it needs.
     if (state.parent !== undefined && pool.caps !== undefined && holders.length === 0)
       stop(state, moment, 'budget', message);

@@ -291,6 +291,7 @@ export function phaseOf(state: SessionState): Phase {
   const isThinking = ({ kind, reads, gives }: InFlight): boolean =>
     kind === 'model_backoff' ||
     kind === 'takenIds' ||
+    (kind === 'describe' && state.pool?.look === true) ||
     (kind === 'draw' && gives !== true) ||
     (kind === 'model' && reads === undefined);
   if (state.limited !== undefined || state.inFlight.some(isThinking)) return 'thinking';

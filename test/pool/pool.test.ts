@@ -148,6 +148,29 @@ test('a session whose model has no price waits for its pool, which tells it when
   await replay(await stage.client.workflow.getHandle(workflowId).fetchHistory(), workflowId);
 });
 
+test('a session goes on under a cap on dollars when a deploy gives its model a price', async () => {
+  const stage = await openStage(() => ({ text: 'done' }));
+  const model = { model: stage.provider('m') };
+  const free = defineAgent({ name: 'free', model, instructions: 'Work.', maxOutputTokens: 200 });
+  const worker = await stage.startWorker([free]);
+  const pool = stage.sessions.pool(stage.id('pool'));
+  await pool.set({ usd: 5 });
+  const session = await stage.sessions.start('free', { id: stage.id(), message: 'go', pool: pool.id });
+  expect((await untilPhase(session, 'waiting')).wait?.message).toContain('has no price');
+  await worker.stop();
+  await stage.startWorker([
+    defineAgent({
+      name: 'free',
+      model: { ...model, price: PRICE },
+      instructions: 'Work.',
+      maxOutputTokens: 200,
+    }),
+  ]);
+  await session.resume();
+  await until(session, ({ phase }) => phase === 'idle');
+  await expectSound(stage, session);
+});
+
 test('a worker killed while three sessions ask the model: the pool has what the sessions have on record', async () => {
   let asked = 0;
   const world = await openWorld(() => (asked++ < 3 ? { fault: 'hang' } : { text: 'Hello.' }));
