@@ -40,7 +40,8 @@ export interface AgentOptions<CONTEXT = unknown, OUTPUT = unknown> {
   /**
    * The schema of a session's context, which is what the application knows about the session's user:
    * `z.object({ tenant: z.string(), userId: z.string() })`. Tools get the context, the model does not. A session whose
-   * context does not fit waits, and names the field. The field `tenant` must be a string.
+   * context does not fit waits, and names the field. So does one whose context takes over five seconds to check. The
+   * field `tenant` must be a string.
    */
   context?: FlexibleSchema<CONTEXT>;
   /**

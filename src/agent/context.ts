@@ -5,6 +5,9 @@ import { type InputProblem, inputProblem } from '../contract/inputs.ts';
 import type { JsonObject } from '../contract/json.ts';
 import { type Checked, type Deadline, deadline, inWords, validate } from './validate.ts';
 
+/** How long all schemas of a context may take together, in milliseconds: less than the activity that checks it has. */
+const CONTEXT_MS = 5_000;
+
 /** An agent or a tool, which may have a schema of the context. */
 interface WithContext {
   readonly context?: FlexibleSchema<unknown>;
@@ -33,11 +36,12 @@ export async function contextProblem(
   agent: WithContext & { readonly tools: Readonly<Record<string, WithContext>> },
   given: JsonObject | undefined,
 ): Promise<InputProblem | null> {
+  const waits = { until: performance.now() + CONTEXT_MS };
   const checked = new Set<unknown>();
   for (const part of [agent, ...Object.values(agent.tools)]) {
     if (part.context === undefined || checked.has(part.context)) continue;
     checked.add(part.context);
-    const read = await readContext(part, given);
+    const read = await readContext(part, given, undefined, waits);
     if (!read.ok) {
       const [{ field, problem } = { field: 'context', problem: read.problem }, ...more] = read.issues;
       return inputProblem(field, [problem, ...more.map((issue) => inWords([issue]))].join('; '));

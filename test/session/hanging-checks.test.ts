@@ -207,3 +207,19 @@ test('a schema that takes long: the tool is stopped before the server gives the 
   const reason = (await session.calls()).items[0]?.dispatches[0]?.reason ?? '';
   expect(reason).toMatch(/^timed out after [1-5]\d{3} ms$/);
 });
+
+test('a context schema that hangs: the session waits, and names it', async () => {
+  const stage = await openStage(() => ({ text: 'Done.' }));
+  const hangs = z.object({ user: z.string().refine(() => new Promise<boolean>(() => {})) });
+  const common = { name: 'payer', model: stage.provider('m'), instructions: 'Pay.' };
+  await stage.startWorker([defineAgent({ ...common, context: hangs })]);
+  const context = { user: 'ada' };
+  const session = await stage.sessions.start('payer', { id: stage.id(), message: 'go', context });
+  expect(await untilPhase(session, 'waiting', 'idle')).toMatchObject({
+    phase: 'waiting',
+    wait: {
+      reason: 'context_invalid',
+      message: expect.stringContaining('context: the check did not answer in time'),
+    },
+  });
+});
