@@ -58,6 +58,19 @@ test.skipIf(NO_BROWSER)('a session is followed on when another server takes over
   expect(await facts.getByText('live', { exact: true }).count()).toBe(1);
 });
 
+test.skipIf(NO_BROWSER)('a stream that breaks off says why until it is back', async () => {
+  const id = await started('hello');
+  const { page } = await stage.browse('/sessions');
+  const error = { code: 'SERVER_UNAVAILABLE', message: 'Temporal is away', details: {} };
+  const body = `event: reset\ndata: {}\n\nevent: error\ndata: ${JSON.stringify({ error })}\n\n`;
+  await page.route('**/stream*', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
+  await page.goto(`${stage.url}/console/sessions/${id}`);
+  await page.getByRole('alert').getByText('Temporal is away').waitFor();
+  await page.unroute('**/stream*');
+  await page.locator('.facts').getByText('live', { exact: true }).waitFor();
+  expect(await page.getByRole('alert').count()).toBe(0);
+});
+
 test.skipIf(NO_BROWSER)('a hidden tab holds no connection, and goes on when it is seen again', async () => {
   const id = await started('hello');
   const { page } = await stage.browse(`/sessions/${id}`);
