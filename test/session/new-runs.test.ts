@@ -54,13 +54,15 @@ test('what a run hands its worker to store is what its history gives, and comes 
   const expected: Leaving[] = [];
   for (const runId of (await runsOf(stage, session)).slice(0, last.before.length + 1)) {
     const pages = readPages(stage.client, { workflowId: session.id, runId });
+    let given: Leaving | undefined;
     await foldHistory(pages, stage.client.options, {
       runId,
       onTask: ({ state }) => {
-        if (state.inFlight.some(({ kind }) => kind === 'storePast'))
-          expected.push(copyJson(leavingOf(state)));
+        // A message may bring another task while its worker stores it.
+        if (state.inFlight.some(({ kind }) => kind === 'storePast')) given ??= copyJson(leavingOf(state));
       },
     });
+    if (given !== undefined) expected.push(given);
   }
   expect(expected.length).toBeGreaterThan(2);
   expect([...before, last]).toMatchObject(expected);
