@@ -5,11 +5,14 @@ import { EMPTY_DIGEST } from '../contract/keys.ts';
 import type { Message } from '../contract/messages.ts';
 import { unsealedFrom } from '../contract/past.ts';
 import type { PlanInput } from '../contract/plan.ts';
-import type { PlanStep, SessionState } from '../contract/state.ts';
+import type { InFlight, PlanStep, SessionState } from '../contract/state.ts';
 import { addAuthor } from './approvers.ts';
 import { unsee } from './compaction.ts';
 import type { Moment } from './events.ts';
 import { appendMessage, note, phaseOf } from './state.ts';
+
+/** Timers of a session that waits: nothing of the turn is in flight. */
+const BESIDE: readonly InFlight['kind'][] = ['reminder', 'child_recheck', 'pool_recheck', 'agent_recheck'];
 
 /** The digest of everything that an edit can change. */
 export function editBasis({ position, plan, scratchpadRoot }: SessionState): string {
@@ -21,7 +24,7 @@ export function editProblem(
   state: SessionState,
   edit: EditInput,
 ): { busy: boolean; message: string; details: Readonly<Record<string, unknown>> } | null {
-  const isBusy = state.inFlight.some(({ kind }) => kind !== 'reminder');
+  const isBusy = state.inFlight.some(({ kind }) => !BESIDE.includes(kind));
   if (isBusy || state.batch.length > 0 || state.loading !== null) {
     return {
       busy: true,

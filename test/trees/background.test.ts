@@ -86,6 +86,21 @@ test('an agent in the background lets its caller go on, and its end wakes the ca
   expect(state.inFlight).toEqual([]);
 });
 
+test('a session at rest can be edited while its agent works in the background', async () => {
+  const { stage, session, child } = await startHolding();
+  await untilPhase(session, 'idle');
+  const { total } = await session.transcript();
+  const message = { id: 'correction', created_at: '2026-11-24T12:00:00.000Z' };
+  const blocks = [{ kind: 'text' as const, text: 'Only whales.' }];
+  const messages = [{ ...message, role: 'assistant' as const, blocks }];
+  await session.edit({ transcript: { from: total, messages }, by: 'ann' });
+  await approve(child);
+  await expect.poll(() => reports(session)).toEqual(['completed']);
+  await untilPhase(session, 'idle');
+  const state = await expectFoldEqualsLive(stage.client, session);
+  expect(state.transcript.map(({ id }) => id)).toContain('correction');
+});
+
 test('a task waits for its agents, and a report that is lost is found by a look', async () => {
   const { stage, session, child } = await startHolding(echo, { start: { mode: 'task' } });
   await until(session, ({ lastText, phase }) => lastText !== '' && phase === 'acting');
