@@ -80,12 +80,14 @@ export function createActivities({
       );
     },
     [ACTIVITY.model]: async (input) => {
+      const { searchAttributes: written } = input;
+      let known = written ?? [];
+      // A paid reply does not wait for this: the session's next call brings what comes later.
+      if (written !== undefined) void searchAttributes().then((found) => (known = [...found]));
       const result = await liveHere(live, (outlet) =>
         runModel({ find, memory, began, values, outlet, rates }, input),
       );
-      const { searchAttributes: written } = input;
-      const known = written === undefined ? [] : await searchAttributes();
-      return known.length === (written ?? []).length ? result : { ...result, searchAttributes: [...known] };
+      return known.length === (written ?? []).length ? result : { ...result, searchAttributes: known };
     },
     [ACTIVITY.aside]: (input) => runModel({ find, memory, began, values, outlet: SILENT, rates }, input),
     [ACTIVITY.tool]: (input) => tracedTool(input, () => runTool({ find, issued, began, values }, input)),
