@@ -23,13 +23,8 @@ export async function beatingBefore<T>(context: Context, run: () => Promise<T>):
   const { heartbeatTimeoutMs = 10_000 } = context.info;
   const details: unknown = context.info.heartbeatDetails;
   let last: Promise<unknown> = Promise.resolve();
-  const beat = async (): Promise<void> => {
-    const payloads = details === undefined ? [] : await encodeDetails(context, details);
-    const send = (): Promise<unknown> => recordHeartbeat(context, payloads);
-    await context.client.withDeadline(Date.now() + heartbeatTimeoutMs, send);
-  };
   const beats = setInterval(() => {
-    last = last.then(beat).catch(() => {});
+    last = last.then(() => recordDetails(context, details)).catch(() => {});
   }, heartbeatTimeoutMs / 4);
   try {
     return await run();
@@ -37,6 +32,15 @@ export async function beatingBefore<T>(context: Context, run: () => Promise<T>):
     clearInterval(beats);
     await last;
   }
+}
+
+/** Records details now, or a heartbeat without any. Waits for at most a heartbeat time-out. */
+export async function recordDetails(context: Context, details: unknown): Promise<HeartbeatAnswer> {
+  const payloads = details === undefined ? [] : await encodeDetails(context, details);
+  const { heartbeatTimeoutMs = 10_000 } = context.info;
+  return context.client.withDeadline(Date.now() + heartbeatTimeoutMs, () =>
+    recordHeartbeat(context, payloads),
+  );
 }
 
 /** Encodes details as the SDK does, for {@link recordHeartbeat}. */

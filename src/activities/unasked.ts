@@ -5,7 +5,7 @@ import { defined } from '../contract/json.ts';
 import type { LiveText } from '../contract/live-text.ts';
 import type { NoReplyReason } from '../contract/model-call.ts';
 import { QUERY } from '../contract/names.ts';
-import { encodeDetails, type HeartbeatAnswer, recordHeartbeat } from './heartbeats.ts';
+import { recordDetails } from './heartbeats.ts';
 
 /** What takes longer than this before the model is asked is marked in heartbeats. */
 const LONG_MS = 1_000;
@@ -76,7 +76,7 @@ export class Unasked {
     this.#marking = this.#marking
       .then(async () => {
         await delay(MARK_AFTER_MS);
-        await this.#record({ ...this.#details(), stage: 'reading' });
+        await recordDetails(this.#context, { ...this.#details(), stage: 'reading' });
       })
       .catch(() => {
         this.#isUnsure = true;
@@ -109,19 +109,11 @@ export class Unasked {
     // The SDK sends this with its next heartbeat, too.
     this.#context.heartbeat({ ...this.#details(), stage: 'asking' });
     try {
-      const answer = await this.#record({ ...this.#details(), stage: 'asking' });
+      const answer = await recordDetails(this.#context, { ...this.#details(), stage: 'asking' });
       if (answer.cancelRequested === true) return 'cancelled';
       return answer.activityPaused === true ? 'not_wanted' : null;
     } catch {
       return 'not_wanted';
     }
-  }
-
-  /** Records details now. */
-  async #record(details: LiveText): Promise<HeartbeatAnswer> {
-    const payloads = await encodeDetails(this.#context, details);
-    return this.#context.client.withDeadline(Date.now() + this.#heartbeatMs, () =>
-      recordHeartbeat(this.#context, payloads),
-    );
   }
 }
