@@ -68,7 +68,8 @@ test('a global effect that certainly failed ends at once, and the next call exec
   await expectFoldEqualsLive(stage.client, first);
 });
 
-test('the inbox asks about the dispatch of a global effect that is in question now', async () => {
+/** Each dispatch of the effect is lost, the second one when the gate opens. */
+async function openLost(): Promise<{ stage: Awaited<ReturnType<typeof openHeralds>>; gate: EventEmitter }> {
   const stage = await openHeralds();
   const gate = new EventEmitter();
   const opened = once(gate, 'open');
@@ -83,6 +84,16 @@ test('the inbox asks about the dispatch of a global effect that is in question n
     { settle: '100ms' },
   );
   await stage.startWorker([agent]);
+  return { stage, gate };
+}
+
+/** The next step that asks about one dispatch. */
+function dispatch(dispatchNo: number): unknown[] {
+  return [expect.objectContaining({ action: 'resolve', dispatchNo })];
+}
+
+test('the inbox asks about the dispatch of a global effect that is in question now', async () => {
+  const { stage, gate } = await openLost();
   const tenant = stage.id('tenant');
   const start = { id: stage.id(), message: stage.taskQueue, context: { tenant } };
   const session = await stage.sessions.start('herald', start);
@@ -90,9 +101,6 @@ test('the inbox asks about the dispatch of a global effect that is in question n
     const { items } = await stage.sessions.inbox({ tenant });
     return items.flatMap(({ call }) => call?.next ?? []);
   };
-  const dispatch = (dispatchNo: number): unknown[] => [
-    expect.objectContaining({ action: 'resolve', dispatchNo }),
-  ];
   await expect.poll(asked).toEqual(dispatch(1));
 
   const { pending } = await until(session, (view) => view.pending.length > 0);
@@ -135,25 +143,9 @@ test('a session shows where its global effect waits for a person, and goes on wh
 });
 
 test('a session shows each dispatch of its global effect that is in question, and no other', async () => {
-  const stage = await openHeralds();
-  const gate = new EventEmitter();
-  const opened = once(gate, 'open');
-  let dispatches = 0;
-  const agent = herald(
-    stage,
-    async () => {
-      dispatches += 1;
-      if (dispatches === 2) await opened;
-      throw new Error('the connection was lost');
-    },
-    { settle: '100ms' },
-  );
-  await stage.startWorker([agent]);
+  const { stage, gate } = await openLost();
   const session = await stage.sessions.start('herald', { id: stage.id(), message: stage.taskQueue });
   const shown = async (): Promise<NextStep[]> => (await session.approvals()).map(({ next }) => next);
-  const dispatch = (dispatchNo: number): unknown[] => [
-    expect.objectContaining({ action: 'resolve', dispatchNo }),
-  ];
   // Well before the session looks by itself.
   const soon = { timeout: 20_000 };
   await expect.poll(shown, soon).toEqual(dispatch(1));

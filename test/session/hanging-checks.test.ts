@@ -125,16 +125,22 @@ test('a schema that hangs: the model is told, and what it checks at once goes on
   await expectSound(stage, session);
 });
 
+/** A check that passes when it is released. */
+function openLatch(): { release: () => void; released: Promise<boolean> } {
+  let release = (): void => {};
+  const released = new Promise<boolean>((resolve) => {
+    release = () => resolve(true);
+  });
+  return { release, released };
+}
+
 test.for(['execute', 'repeat', 'verify'] as const)(
   'a schema that takes longer than the heartbeat before %s: the call waits for it, and nobody is asked',
   async (before) => {
     const stage = await openStage(({ assistantCount }) =>
       assistantCount === 0 ? { toolCalls: [{ name: 'pay', args: { to: 'a' } }] } : { text: 'Done.' },
     );
-    let release = (): void => {};
-    const released = new Promise<boolean>((resolve) => {
-      release = () => resolve(true);
-    });
+    const { release, released } = openLatch();
     let checks = 0;
     let runs = 0;
     // The first check is of the reply, the second one of the dispatch.
@@ -181,10 +187,7 @@ test('a schema that takes long: the tool is stopped before the server gives the 
   const stage = await openStage(({ assistantCount }) =>
     assistantCount === 0 ? { toolCalls: [{ name: 'pay', args: { to: 'a' } }] } : { text: 'Done.' },
   );
-  let release = (): void => {};
-  const released = new Promise<boolean>((resolve) => {
-    release = () => resolve(true);
-  });
+  const { release, released } = openLatch();
   let checks = 0;
   const pay = defineTool({
     inputSchema: z.object({
