@@ -10,8 +10,8 @@ const TARGETS = { mutate: 1.05, read: 0.55 } as const;
 const WARM_UP = { sessions: 20, times: 5 } as const;
 
 /**
- * One session at a time, all of equal length, after a warm-up. A turn is the time from one model
- * request to the next. A round runs each arm once, and ratios compare values of one round.
+ * One session at a time, all of equal length, after a warm-up. A turn is the time from one model request to the next. A
+ * round runs each arm once, and ratios compare values of one round.
  */
 export const turns: Measure = async (context) => {
   const scene = await context.scene();
