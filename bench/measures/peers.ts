@@ -6,19 +6,19 @@ import { Stack } from '../peers/stack.ts';
 import { canTell } from '../peers/usage.ts';
 import type { Context, Measure } from '../support/context.ts';
 import type { Line } from '../support/report.ts';
-import { median, medianRatio } from '../support/stats.ts';
+import { median, medianRatio, steadied } from '../support/stats.ts';
 
 /**
- * Loads and rounds. The whole takes twenty-five minutes on two cores. A session's start is a small part of it. Until
+ * Loads and rounds. The whole takes half an hour on two cores. A session's start is a small part of it. Until
  * Node has compiled the code, which takes some thousand turns, a turn takes up to half as much processor time again: so
  * the load to warm up is repeated for some seconds.
  */
 const PLAN = {
   full: {
-    warmUp: { sessions: 20, turns: 20, seconds: 20 },
+    warmUp: { sessions: 20, turns: 20, seconds: 30 },
     loads: {
       alone: { sessions: 1, turns: 40, rounds: 15 },
-      at20: { sessions: 20, turns: 40, rounds: 5 },
+      at20: { sessions: 20, turns: 40, rounds: 9 },
       at200: { sessions: 200, turns: 3, rounds: 2 },
     },
     lengths: [10, 50, 200, 500],
@@ -140,13 +140,18 @@ function byRound(entry: Entry | undefined, name: LoadName, key: keyof Speed, rou
   return Array.from({ length: rounds }, (_, round) => entry?.speeds[name].get(round)?.[key] ?? Number.NaN);
 }
 
-function speedLines(entry: Entry, quick: boolean): Line[] {
+/** @param group - the peers of its store, which ran in the same rounds */
+function speedLines(entry: Entry, group: readonly Entry[], quick: boolean): Line[] {
   const { loads } = PLAN[quick ? 'quick' : 'full'];
+  const index = group.indexOf(entry);
   return (Object.keys(loads) as LoadName[]).flatMap((name): Line[] => {
     if (entry.speeds[name].size === 0) return [];
     const { sessions, turns, rounds } = loads[name];
     const all = (key: keyof Speed): number[] => byRound(entry, name, key, rounds);
-    const of = (key: keyof Speed): number => median(all(key).filter(Number.isFinite));
+    const of = (key: keyof Speed): number => {
+      const steady = steadied(group.map((each) => byRound(each, name, key, rounds)))[index] ?? [];
+      return median(steady.filter(Number.isFinite));
+    };
     const kept = (...keys: (keyof Speed)[]): Record<string, number[]> =>
       Object.fromEntries(keys.map((key) => [key, all(key)]));
     const used = canTell
@@ -319,10 +324,11 @@ export const peers: Measure = async (context) => {
   for (const versions of [stack.versions, ...entries.map((entry) => entry.versions)]) {
     Object.assign(context.versions, versions);
   }
+  const groups = byStore(entries);
   return [
     ...leftOut,
     ...entries.flatMap((entry) => [
-      ...speedLines(entry, context.quick),
+      ...speedLines(entry, groups.find((group) => group.includes(entry)) ?? [], context.quick),
       ...byteLines(entry),
       ...recoveryLines(entry),
       ...[...entry.failures].map(

@@ -18,6 +18,25 @@ export function medianRatio(ours: readonly number[], base: readonly number[]): n
   return ratios.length === 0 ? Number.NaN : median(ratios);
 }
 
+/**
+ * Takes the phases of the machine out of the samples of arms that ran side by side: divides each round by how much
+ * slower it was for all arms than usual. Without it, medians of two arms may be of a slow and of a fast phase. A round
+ * that an arm lacks (NaN) does not count for that arm.
+ */
+export function steadied(arms: readonly (readonly number[])[]): number[][] {
+  const usual = arms.map((samples) => {
+    const taken = samples.filter(Number.isFinite);
+    return taken.length === 0 ? Number.NaN : median(taken);
+  });
+  const slower = (round: number): number => {
+    const logs = arms
+      .map((samples, arm) => Math.log((samples[round] ?? Number.NaN) / (usual[arm] ?? Number.NaN)))
+      .filter(Number.isFinite);
+    return Math.exp(logs.reduce((sum, log) => sum + log, 0) / Math.max(1, logs.length));
+  };
+  return arms.map((samples) => samples.map((sample, round) => sample / slower(round)));
+}
+
 /** Runs all arms once per round, each round starting with another arm. Returns the samples of each arm. */
 export async function interleave<ARM extends string>(
   rounds: number,

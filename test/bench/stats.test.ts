@@ -1,6 +1,6 @@
 /** What the bench makes of its samples. */
 import { expect, test } from 'vitest';
-import { interleave, median, medianRatio } from '../../bench/support/stats.ts';
+import { interleave, median, medianRatio, steadied } from '../../bench/support/stats.ts';
 
 test('the median of an odd and of an even number of samples, and of none', () => {
   expect(median([9, 1, 5])).toBe(5);
@@ -16,6 +16,24 @@ test('a ratio is of samples that were taken side by side: a slow phase hits both
   expect(medianRatio([3, Number.NaN, 20, 8], [1, 10, Number.NaN, 2])).toBe(3.5);
   expect(medianRatio([3, 20], [1])).toBe(3);
   expect(medianRatio([Number.NaN], [1])).toBeNaN();
+});
+
+test('medians of arms keep their ratio when the machine changes its speed between two of them', () => {
+  // The machine becomes twice as slow in round 3, after the first arm and before the second.
+  const [slow = [], fast = []] = steadied([
+    [10, 10, 10, 20, 20],
+    [5, 5, 10, 10, 10],
+  ]);
+  expect(median(slow) / median(fast)).toBeCloseTo(2);
+  // Nothing changes without phases, and zeros stay.
+  expect(steadied([[3, 3, 3], [0, 0, 0]])).toEqual([[3, 3, 3], [0, 0, 0]]);
+  // A round that an arm lacks says nothing about that arm, and serves the others.
+  const [whole = [], lacking = []] = steadied([
+    [1, 2, 1],
+    [4, Number.NaN, 4],
+  ]);
+  expect(whole).toEqual([1, 1, 1]);
+  expect(lacking).toEqual([4, Number.NaN, 4]);
 });
 
 test('all arms run in each round, and each of them first as often as the others', async () => {
