@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { Client, Connection } from '@temporalio/client';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import * as z from 'zod';
-import { defineAgent, defineTool, TemporalSaver } from '../../src/index.ts';
+import { defineAgent, defineTool, Sessions, TemporalSaver } from '../../src/index.ts';
 import { scriptedTurns } from '../../src/testing/index.ts';
 import { rejection } from '../support/rejection.ts';
 import { openStage, until, untilPhase } from '../support/stage.ts';
@@ -93,4 +94,20 @@ test('a wait for the result of a session that is terminated or timed out ends wi
     code: 'SESSION_CLOSED',
     message: expect.stringContaining('has timed out'),
   });
+});
+
+test('a wait for the result ends when the server has dropped the notice of the end', async () => {
+  const { stage, session } = await waiting();
+  const connection = await Connection.connect({ address: inject('temporal').address });
+  onTestFinished(() => connection.close());
+  const client = new Client({ connection, namespace: stage.client.options.namespace });
+  // A server drops notices only under load. A poll that gets none stays open for up to 20 s.
+  const polls = vi
+    .spyOn(connection.workflowService, 'getWorkflowExecutionHistory')
+    .mockImplementationOnce(() => new Promise(() => {}));
+  const result = new Sessions(client, { taskQueue: stage.taskQueue }).get(session.id).result();
+  await expect.poll(() => polls.mock.calls.length).toBe(1);
+  await session.cancel();
+  expect(await result).toMatchObject({ status: 'cancelled' });
+  expect(polls).toHaveBeenCalledTimes(2);
 });
