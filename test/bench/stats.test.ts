@@ -26,7 +26,15 @@ test('medians of arms keep their ratio when the machine changes its speed betwee
   ]);
   expect(median(slow) / median(fast)).toBeCloseTo(2);
   // Nothing changes without phases, and zeros stay.
-  expect(steadied([[3, 3, 3], [0, 0, 0]])).toEqual([[3, 3, 3], [0, 0, 0]]);
+  expect(
+    steadied([
+      [3, 3, 3],
+      [0, 0, 0],
+    ]),
+  ).toEqual([
+    [3, 3, 3],
+    [0, 0, 0],
+  ]);
   // A round that an arm lacks says nothing about that arm, and serves the others.
   const [whole = [], lacking = []] = steadied([
     [1, 2, 1],
