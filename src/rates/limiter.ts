@@ -122,9 +122,9 @@ export function nextAt(state: RateState): number | null {
   return Math.max(at, state.backOffUntil, Math.ceil(pacedUntil));
 }
 
-/** Whether nothing counts and nobody waits. */
-export function isAtRest({ counted, open, called, waiting }: RateState): boolean {
-  return counted.length + open.length + called.length + waiting.length === 0;
+/** Whether nothing counts, nobody waits, and the provider does not refuse requests. */
+export function isAtRest({ counted, open, called, waiting, backOffUntil }: RateState, now: number): boolean {
+  return counted.length + open.length + called.length + waiting.length === 0 && backOffUntil <= now;
 }
 
 export function rateView(key: string, state: RateState, now: number): RateView {

@@ -86,7 +86,7 @@ export async function rateLimiter({ key, runEvents, state: carried }: RateLimite
     const woken = await condition(isSooner, ms);
     if (woken || wakesAt < Number.POSITIVE_INFINITY) continue;
     serve(state, Date.now());
-    if (isAtRest(state) && sending === 0) return;
+    if (isAtRest(state, Date.now()) && sending === 0) return;
   }
   await condition(() => sending === 0 && allHandlersFinished());
   await continueAsNew<typeof rateLimiter>({ key, ...defined({ runEvents }), state });

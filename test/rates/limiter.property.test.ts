@@ -154,7 +154,7 @@ test('no window holds more than the limit, and every request is sent in the end'
       expect(most.requests).toBeLessThanOrEqual(limit.requests ?? Number.POSITIVE_INFINITY);
       for (const { sessionId, requests } of callers) expect(done.get(sessionId)).toBe(requests);
       serve(state, 1e12);
-      expect(isAtRest(state)).toBe(true);
+      expect(isAtRest(state, 1e12)).toBe(true);
       expect(state.served).toEqual([]);
     }),
     RUNS,
@@ -248,6 +248,17 @@ test('a 429 holds back the whole key, and a session that leaves loses its turn a
   expect(serve(state, 5_001)).toEqual(['second']);
   expect(tell(5_002, { demands: [demand('third')] }).answer.granted).toEqual([]);
   expect(tell(5_003, { left: ['second'] }).called).toEqual(['third']);
+});
+
+test('a limiter that nobody asks stays until the provider takes requests again', () => {
+  const state = newRates();
+  const demands = [{ id: 'r', sessionId: 's', tenant: '', tokens: 1 }];
+  exchange(state, { limit: LIMIT, settled: [], left: [], demands }, 0);
+  const refused: RateSettlement = { id: 'r', agoMs: 0, tokens: 0, backOffMs: 3_600_000 };
+  exchange(state, { limit: LIMIT, settled: [refused], left: [], demands: [] }, 1);
+  serve(state, 3_600_000);
+  expect(isAtRest(state, 3_600_000)).toBe(false);
+  expect(isAtRest(state, 3_600_001)).toBe(true);
 });
 
 test('what others use of a key is kept free until the provider says that it is', () => {
