@@ -9,7 +9,7 @@ import type { Line } from '../support/report.ts';
 import { median, medianRatio, steadied } from '../support/stats.ts';
 
 /**
- * Loads and rounds. The whole takes half an hour on two cores. A session's start is a small part of it. Until
+ * Loads and rounds. The whole takes 35 minutes on two cores. A session's start is a small part of it. Until
  * Node has compiled the code, which takes some thousand turns, a turn takes up to half as much processor time again: so
  * the load to warm up is repeated for some seconds.
  */
@@ -114,7 +114,7 @@ function byStore(entries: readonly Entry[]): Entry[][] {
 
 /**
  * Runs each load in rounds, each round starting with another peer. Peers that are compared share a store and run right
- * after each other, because a process that was idle for long is slower for a while.
+ * after each other, because machines change their speed.
  */
 async function takeSpeeds(entries: readonly Entry[], quick: boolean): Promise<void> {
   const { loads } = PLAN[quick ? 'quick' : 'full'];

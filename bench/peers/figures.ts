@@ -31,8 +31,12 @@ function newSessions({ sessions, turns }: Load): string[] {
   return Array.from({ length: sessions }, (_, i) => `${group}-${i}-${turns}`);
 }
 
-/** Runs a load in a process that is up. */
+/** Runs before each sample: a process that was idle for some seconds is slower for a while. */
+const LEAD_IN: Load = { sessions: 20, turns: 5 };
+
+/** Runs a load in a process that is up and at work. */
 export async function speed({ backing }: Prepared, process: PeerProcess, load: Load): Promise<Speed> {
+  await process.run(newSessions(LEAD_IN));
   const before = { worker: cpuMs([process.pid]), server: cpuMs(backing.pids) };
   const { wallMs, gapMs } = await process.run(newSessions(load));
   const turns = load.sessions * load.turns;
