@@ -1,7 +1,7 @@
 import type { FlexibleSchema } from 'ai';
 import type { BuiltIn } from '../contract/built-in.ts';
 import { PerdureError } from '../contract/errors.ts';
-import type { JsonValue } from '../contract/json.ts';
+import { defined, type JsonValue } from '../contract/json.ts';
 import type { Effect, IdempotencyScope } from '../contract/manifest.ts';
 import type { AtEnd } from '../contract/tree.ts';
 import { nameProblem } from './checks.ts';
@@ -114,7 +114,9 @@ export function annotatedTool(
   const options = typeof effect === 'string' ? { effect } : effect;
   const problem = nameProblem('', options, ANNOTATIONS);
   if (problem !== null) throw new PerdureError('INVALID_DEFINITION', problem);
-  return checkedTool({ ...tool, ...(options as Partial<ToolOptions<unknown, unknown>>) });
+  // What is `undefined` is not declared: it must not take away the approval that the tool asks for.
+  const declared = defined(options as Partial<ToolOptions<unknown, unknown>>);
+  return checkedTool({ ...tool, ...declared });
 }
 
 /** Which equal calls of a tool are one effect. */

@@ -190,6 +190,13 @@ test('a slip in a name is refused, for a guard that nobody reads guards nothing'
   );
 });
 
+test("what is undefined in an agent's effects leaves the tool's approval as it is", () => {
+  const pay = aiTool({ inputSchema, execute, needsApproval: true });
+  const effects = { pay: { effect: 'mutate' as const, needsApproval: undefined as never } };
+  const { tools } = defineAgent({ ...good, tools: { pay }, effects });
+  expect(tools['pay']).toMatchObject({ effect: 'mutate', needsApproval: true });
+});
+
 test("a tool of the AI SDK may be spread, with all that is its own, and an agent's own definition changed", () => {
   const plain = aiTool({
     title: 'Look',
