@@ -69,10 +69,13 @@ function instrumentsOf(meter: Otel.Meter): Instruments {
 /**
  * Reports how many sessions are in each phase, each time that metrics are collected.
  *
- * @param count - asks the server for the sessions by phase
+ * @param count - asks the server for the sessions of the namespace by phase
  * @returns a function that ends the reports
  */
-export function observeSessions(count: () => Promise<ReadonlyMap<string, number>>): () => void {
+export function observeSessions(
+  namespace: string,
+  count: () => Promise<ReadonlyMap<string, number>>,
+): () => void {
   const gauge = otel()?.metrics.getMeter(SCOPE).createObservableGauge('perdure.sessions', {
     unit: '{session}',
     description: 'Open sessions of the namespace by phase',
@@ -80,7 +83,8 @@ export function observeSessions(count: () => Promise<ReadonlyMap<string, number>
   const report = async (result: Otel.ObservableResult): Promise<void> => {
     // A server that does not answer leaves a gap in the series.
     const phases = await count().catch(() => new Map<string, number>());
-    for (const [phase, sessions] of phases) result.observe(sessions, { 'perdure.phase': phase });
+    for (const [phase, sessions] of phases)
+      result.observe(sessions, { 'perdure.phase': phase, 'perdure.namespace': namespace });
   };
   gauge?.addCallback(report);
   return () => gauge?.removeCallback(report);

@@ -205,7 +205,7 @@ export class PerdurePlugin implements WorkerPlugin {
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     assertComplete(worker);
     const { connection, namespace } = worker.options;
-    const unobserve = connection && observeSessions(() => countSessions(connection, namespace));
+    const unobserve = connection && observeSessions(namespace, () => countSessions(connection, namespace));
     try {
       // A run that throws may leave calls behind, so its journal stays for the next process.
       await next(worker);
