@@ -215,7 +215,8 @@ async function send(chat: Chat, asked: ChatRequest & Said): Promise<void> {
     if (!isPerdureError(error, 'SESSION_EXISTS')) throw error;
     throw new PerdureError('SESSION_CLOSED', 'This chat has ended. Begin a new one', { cause: error });
   }
-  if (isStopped) await session.resume({ by: user.user });
+  // Somebody else may have paused the session meanwhile.
+  if (isStopped) await session.resume({ by: user.user, pausedFor: STOPPED_IN_CHAT });
 }
 
 async function stateOf(session: Session): Promise<SessionView | null> {

@@ -350,8 +350,13 @@ export class Session<OUTPUT = unknown> {
     await this.#signal(SIGNAL.pause, input);
   }
 
-  /** Continues after a pause or a wait. */
-  async resume(input: { by?: string } = {}): Promise<void> {
+  /**
+   * Continues after a pause or a wait.
+   *
+   * @param input - `pausedFor`: the reason of the pause to end. Nothing happens if the session is not paused, or is
+   * paused for another reason.
+   */
+  async resume(input: { by?: string; pausedFor?: string } = {}): Promise<void> {
     await this.#signal(SIGNAL.resume, input);
   }
 

@@ -101,10 +101,13 @@ export interface PauseInput {
 /** The reason of a pause by a chat's stop button. The chat's next message resumes the session. */
 export const STOPPED_IN_CHAT = 'Stopped in the chat';
 
-/** Continues after a pause or a wait. */
-export const resumeSchema: LazySchema<ResumeInput> = lazySchema(() => z.object({ by: actor }));
+/** Continues after a pause or a wait. With `pausedFor`, only a session that is paused for this reason. */
+export const resumeSchema: LazySchema<ResumeInput> = lazySchema(() =>
+  z.object({ by: actor, pausedFor: z.optional(z.string().check(z.maxLength(10_000))) }),
+);
 export interface ResumeInput {
   by?: string | undefined;
+  pausedFor?: string | undefined;
 }
 
 /** Ends the session, after a mutation in flight has settled. */

@@ -90,6 +90,8 @@ export function applyPerson(state: SessionState, input: PersonInput, moment: Mom
       return null;
     }
     case 'resume': {
+      const { pausedFor } = input.value;
+      if (pausedFor !== undefined && state.paused?.reason !== pausedFor) return null;
       if (state.paused !== null) endPause(state, input.value.by ?? UNNAMED, at);
       state.wait = null;
       delete state.limited;

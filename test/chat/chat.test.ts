@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { Client } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
 import type { UIMessage } from 'ai';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
+import { SIGNAL } from '../../src/contract/names.ts';
 import { type DefinedAgent, DirectoryValues, defineAgent, defineTool, Sessions } from '../../src/index.ts';
 import type { Script } from '../../src/testing/index.ts';
 import { openStage, type Stage, until, untilPhase } from '../support/stage.ts';
@@ -313,6 +314,34 @@ test('a pause after the stop of the chat holds it over the next message, until s
   await session.pause({ by: 'eve', reason: 'a review' });
   const done = page.chat.sendMessage({ text: 'again' });
   await until(session, ({ queued }) => queued === 1);
+  expect(await session.state()).toMatchObject({ phase: 'paused', paused: { by: 'eve', reason: 'a review' } });
+  await session.resume({ by: 'eve' });
+  await done;
+  await until(session, ({ lastText }) => lastText === 'again: nothing');
+  expect(page.errors).toEqual([]);
+});
+
+test('a message after the stop of the chat does not end a pause that comes while it is sent', async () => {
+  const { stage, chats } = await open();
+  const id = stage.id();
+  const page = chats.open(7, id);
+  await page.chat.sendMessage({ text: 'hello' });
+  expect((await chats.post(`/${id}/stop`, {})).status).toBe(204);
+  const session = stage.sessions.get(`ada-${id}`);
+  await untilPhase(session, 'paused');
+  // The chat has read the state by then.
+  const start = stage.sessions.start.bind(stage.sessions);
+  vi.spyOn(stage.sessions, 'start').mockImplementationOnce(async (...given) => {
+    await session.pause({ by: 'eve', reason: 'a review' });
+    return start(...given);
+  });
+  const done = page.chat.sendMessage({ text: 'again' });
+  const handle = stage.client.workflow.getHandle(session.id);
+  const signals = async () => {
+    const { events } = await handle.fetchHistory();
+    return events?.flatMap((event) => event.workflowExecutionSignaledEventAttributes?.signalName ?? []);
+  };
+  await expect.poll(signals).toContain(SIGNAL.resume);
   expect(await session.state()).toMatchObject({ phase: 'paused', paused: { by: 'eve', reason: 'a review' } });
   await session.resume({ by: 'eve' });
   await done;
