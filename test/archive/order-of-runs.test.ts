@@ -170,7 +170,7 @@ describe('an id of odd characters', () => {
     const stage = await server.open();
     const id = `${stage.name}${odd}.`;
     await rewound(stage, id, 1);
-    await expect.poll(() => findRuns(stage.client, id, 'agentSession'), { timeout: 30_000 }).toHaveLength(2);
+    await expect.poll(() => findRuns(stage.client, id, 'agentSession')).toHaveLength(2);
     const all = await stage.present(id);
     expect(runsOf(all)).toHaveLength(2);
     const oldest = all.at(-1);

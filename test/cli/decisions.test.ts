@@ -169,9 +169,7 @@ describe('resolve', () => {
     const id = await waiting('unknown_effect', 'lost:100');
     const { absent = [] } = await answers(id);
     await stage.json(...absent);
-    await expect
-      .poll(async () => (await stage.session(id).calls()).items[0]?.dispatches.length, { timeout: 30_000 })
-      .toBe(2);
+    await expect.poll(async () => (await stage.session(id).calls()).items[0]?.dispatches.length).toBe(2);
     await untilPhase(stage.session(id), 'unknown_effect');
     // The same again is of the dispatch before.
     expect(errorOf(await stage.perdure(...absent, '--json'))).toMatchObject({

@@ -43,7 +43,7 @@ test('ls shows what a session waits for and its task queue, and resume --all let
   for (const id of poor) await untilPhase(stage.session(id), 'waiting');
   await untilPhase(stage.session(asking), 'approval');
   const listed = async (): Promise<string> => (await stage.perdure('ls', '--tenant', tenant)).stdout;
-  await expect.poll(listed, { timeout: 30_000 }).toMatch(/waiting: budget.*\n.*waiting: budget/);
+  await expect.poll(listed).toMatch(/waiting: budget.*\n.*waiting: budget/);
   expect(await listed()).toContain('approval: refund');
   const shown = await stage.perdure('inbox', '--tenant', tenant);
   expect(shown.stdout).toMatch(
@@ -87,7 +87,7 @@ test('the worker logs a lost call, an unknown effect and a wait', async () => {
     `session ${lost} the outcome of refund call_1_0 is unknown: `,
     `session ${poor} waits: budget: turns: `,
   ])
-    await expect.poll(() => logged, { timeout: 30_000 }).toContain(line);
+    await expect.poll(() => logged).toContain(line);
 });
 
 test('doctor knows at once that a worker of this machine has died', async () => {

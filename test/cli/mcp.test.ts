@@ -93,7 +93,7 @@ test('an assistant starts a session, asks it, shows it and finds it in the list'
     (await ask<{ sessions: { id: string }[] }>('list_sessions', { agent: 'echo' })).sessions.map(
       ({ id }) => id,
     );
-  await expect.poll(listed, { timeout: 30_000 }).toContain(session_id);
+  await expect.poll(listed).toContain(session_id);
   expect(errors).toEqual([]);
 });
 

@@ -27,12 +27,12 @@ test('a schedule is created, starts a session when told so, is listed, paused, r
   await stage.json('schedule', 'run', id);
   const listed = async (): Promise<string | undefined> =>
     (await stage.perdure('schedule')).stdout.split('\n').find((line) => line.includes(`${id} `));
-  await expect.poll(listed, { timeout: 30_000 }).toMatch(new RegExp(`${id} +active +\\S+Z +${id}-\\S+Z`));
+  await expect.poll(listed).toMatch(new RegExp(`${id} +active +\\S+Z +${id}-\\S+Z`));
   const sessionId = (await listed())?.trim().split(/ +/).at(-1) ?? '';
   await until(stage.session(sessionId), ({ phase }) => phase === 'closed');
 
   await stage.json('schedule', 'pause', id);
-  await expect.poll(listed, { timeout: 30_000 }).toMatch(/ paused +- /);
+  await expect.poll(listed).toMatch(/ paused +- /);
   await stage.json('schedule', 'resume', id);
   await stage.json('schedule', 'delete', id);
   expect(await failed(stage.perdure('--json', 'schedule', 'run', id), 2)).toMatchObject({

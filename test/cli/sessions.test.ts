@@ -290,7 +290,7 @@ describe('ls', () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       return jsonLines(stdout) as unknown as SessionSummary[];
     };
-    await expect.poll(async () => (await list('--agent', 'echo')).length, { timeout: 30_000 }).toBe(2);
+    await expect.poll(async () => (await list('--agent', 'echo')).length).toBe(2);
     const [newest] = await list('--limit', '1');
     expect(newest).toMatchObject({ id: ids[1], agent: 'echo', status: 'active', tenant, closedAt: null });
     expect(await list('--status', 'cancelled')).toEqual([]);
@@ -319,7 +319,7 @@ test('ls with ids that were not named fits a terminal of 80 columns', async () =
   );
   await untilPhase(stage.session(sessionId), 'approval');
   const listed = async (): Promise<string> => (await stage.perdure('ls', '--tenant', tenant)).stdout;
-  await expect.poll(listed, { timeout: 30_000 }).toContain('approval: refund');
+  await expect.poll(listed).toContain('approval: refund');
   for (const line of (await listed()).split('\n')) expect(line.length).toBeLessThanOrEqual(80);
 });
 
@@ -402,7 +402,7 @@ describe('budget', () => {
     await stage.json('start', 'support', 'order 1', '--id', id, '--turns', '1');
     await untilPhase(stage.session(id), 'waiting');
     await stage.json('budget', id, '--finish');
-    await expect.poll(async () => (await stage.session(id).state()).turn, { timeout: 30_000 }).toBe(2);
+    await expect.poll(async () => (await stage.session(id).state()).turn).toBe(2);
     expect((await stage.session(id).calls()).total).toBe(1);
   });
 });

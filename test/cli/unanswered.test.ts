@@ -59,7 +59,7 @@ test.each([
     const said = `started ${tenant}`;
     const args = ['start', 'echo', said, '--context', JSON.stringify({ tenant }), ...flags];
     const { wire, ran } = await startUnanswered(args, said);
-    await expect.poll(async () => (await list()).length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(async () => (await list()).length).toBe(1);
     const [id] = (await list()) as string[];
     const session = stage.session(id ?? '');
     await until(session, ({ phase, messages }) => phase === 'idle' && messages === 2);

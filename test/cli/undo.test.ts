@@ -82,9 +82,7 @@ test('checkpoints rewind --undo undoes what has happened since', async () => {
 test('wake ends the wait of a call, and names those that wait', async () => {
   const id = stage.id('sleeper');
   await stage.begin(id, 'desk', 'sleep');
-  await expect
-    .poll(async () => (await stage.session(id).state()).sleeping.length, { timeout: 20_000 })
-    .toBe(1);
+  await expect.poll(async () => (await stage.session(id).state()).sleeping.length).toBe(1);
   const unknown = await stage.perdure('wake', id, 'call_9_0', '--json');
   expect(errorOf(unknown)).toMatchObject({ code: 'UNKNOWN_CALL', details: { sleeping: ['call_1_0'] } });
   expect(await stage.json('wake', id, '--by', 'ada')).toMatchObject({ callId: 'call_1_0', by: 'ada' });
@@ -95,9 +93,7 @@ test('tree shows a session with its sub-agents, and what waits in it', async () 
   const id = stage.id('tree');
   await stage.begin(id, 'lead', 'delegate refund ch_1:9000');
   const waits = async (): Promise<string> => (await stage.perdure('tree', id)).stdout;
-  await expect
-    .poll(waits, { timeout: 30_000 })
-    .toContain('lead > support waits: "refund call_1_0: approval"');
+  await expect.poll(waits).toContain('lead > support waits: "refund call_1_0: approval"');
   const text = await waits();
   expect(text).toMatch(new RegExp(`^lead {2}\\S+.*${id}\n {2}support {2}.*${id}/support\\.`));
   expect(text).toContain('perdure approve');

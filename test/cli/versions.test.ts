@@ -45,7 +45,7 @@ test('a deploy: a version becomes current, sessions are listed by version, moved
     const own = versions.filter((version) => version.deployment === deployment);
     return own.map(({ buildId, status, sessions }) => `${buildId} ${status} ${sessions}`);
   };
-  await expect.poll(listed, { timeout: 30_000 }).toEqual(['two current 0', 'one draining 2']);
+  await expect.poll(listed).toEqual(['two current 0', 'one draining 2']);
   const { stdout } = await stage.perdure('versions');
   const move = `perdure versions move --to two --deployment ${deployment} --all`;
   expect(stdout).toMatch(new RegExp(`${deployment} +one +draining +2 +1`));

@@ -167,9 +167,7 @@ describe('on a server that knows nothing of sessions', () => {
     expect(after.code).toBe(1);
     expect(after.stdout).toMatch(/^ok +search attributes /m);
     expect(after.stdout).toMatch(/^problem +workers .*\n +next: perdure worker$/m);
-    await expect
-      .poll(async () => (await run(['ls', '--agent', 'echo'], { env })).code, { timeout: 30_000 })
-      .toBe(0);
+    await expect.poll(async () => (await run(['ls', '--agent', 'echo'], { env })).code).toBe(0);
   });
 
   test('doctor names a search attribute of another type, and what to type', async () => {

@@ -38,7 +38,7 @@ test('a schedule starts a session each time, which ends with its answer, and not
 
   // The first session still waits for its model.
   const skipped = async (): Promise<number> => (await schedule.describe()).info.numActionsSkippedOverlap;
-  await expect.poll(skipped, { timeout: 30_000 }).toBeGreaterThan(0);
+  await expect.poll(skipped).toBeGreaterThan(0);
   await schedule.pause();
   const { recentActions } = (await schedule.describe()).info;
   expect(recentActions).toHaveLength(1);

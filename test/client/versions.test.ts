@@ -54,9 +54,7 @@ async function deploy(
 
 /** The server knows a version when its first worker has polled. */
 async function makeCurrent(client: Client, version: WorkerVersion): Promise<void> {
-  await expect
-    .poll(() => setCurrentVersion(client, version).then(() => true, String), { timeout: 30_000 })
-    .toBe(true);
+  await expect.poll(() => setCurrentVersion(client, version).then(() => true, String)).toBe(true);
 }
 
 const versionOf = async (client: Client, { id }: Session): Promise<unknown> =>
@@ -94,7 +92,7 @@ test('a pinned session stays on its version while new ones start on the current 
     (await listVersions(client)).versions
       .filter(({ deployment }) => deployment === one.deployment)
       .map(({ buildId, status, sessions, workers }) => [buildId, status, sessions, workers.length]);
-  await expect.poll(seen, { timeout: 30_000 }).toEqual([
+  await expect.poll(seen).toEqual([
     ['two', 'current', 1, 1],
     ['one', 'draining', 1, 1],
   ]);
@@ -109,7 +107,7 @@ test('a pinned session stays on its version while new ones start on the current 
   await say(session, 'and now?');
   expect(await runsOn(client, session.id)).toMatchObject({ version: two, pinned: true, override: null });
   expect(await moveSession(client, session.id, two)).toMatchObject({ moved: false });
-  await expect.poll(async () => (await seen())[0], { timeout: 30_000 }).toEqual(['two', 'current', 2, 1]);
+  await expect.poll(async () => (await seen())[0]).toEqual(['two', 'current', 2, 1]);
   await expectSound(stage, session);
 }, 120_000);
 
@@ -118,9 +116,7 @@ test('a session that is not pinned goes on with the current version by itself, a
   const { client } = stage;
   await start(two);
   // The server knows a version when its first worker has polled.
-  await expect
-    .poll(async () => (await versionsOf(client, two.deployment)).length, { timeout: 30_000 })
-    .toBe(2);
+  await expect.poll(async () => (await versionsOf(client, two.deployment)).length).toBe(2);
   const early = await rejection(moveSession(client, session.id, two));
   expect(early).toMatchObject({ code: 'CONFLICT', details: { current: 'one' } });
   await makeCurrent(client, two);
@@ -147,7 +143,7 @@ test.each(['PINNED', 'AUTO_UPGRADE'] as const)(
     expect((await session.state()).runId).not.toBe(first);
     // A new run has no version before its first task.
     const expected = behavior === 'PINNED' ? one : two;
-    await expect.poll(() => versionOf(client, session), { timeout: 30_000 }).toEqual(expected);
+    await expect.poll(() => versionOf(client, session)).toEqual(expected);
     const texts = ['d', 'e', 'f', 'g', 'h', 'i'];
     const talk = (async () => {
       for (const text of texts) await say(session, text);
@@ -265,7 +261,7 @@ test('while no version is current, a session says that the workers wait for that
   await stage.startWorker([agent], { deployment: { name: stage.id('desk'), buildId: 'one' } });
   const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'hello' });
   await expect
-    .poll(() => silence(stage, session), { timeout: 30_000 })
+    .poll(() => silence(stage, session))
     .toMatchObject({
       code: 'NO_WORKER',
       message: `The workers of task queue ${stage.taskQueue} have versions (one), and none is current. Make one current: perdure versions set-current <build>`,

@@ -30,7 +30,7 @@ test('a question waits in the inbox, and the answer of a person is its result', 
   await untilPhase(session, 'approval');
   const items = async (): Promise<unknown[]> =>
     (await stage.sessions.inbox({ tenant: stage.taskQueue })).items;
-  await expect.poll(items, { timeout: 30_000 }).toMatchObject([
+  await expect.poll(items).toMatchObject([
     {
       kind: 'question',
       reason: 'Which seat?',

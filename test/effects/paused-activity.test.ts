@@ -89,7 +89,7 @@ test('a lost call whose attempts an operator sets back is not made again, but lo
   await first.crash();
   // The successor gives the call up for the dead worker; the server takes that for one attempt of many, and waits.
   await world.startWorker();
-  await expect.poll(async () => (await pending())?.attempt, { timeout: 30_000 }).toBe(2);
+  await expect.poll(async () => (await pending())?.attempt).toBe(2);
   await world.client.workflowService.unpauseActivity({ ...activity, resetAttempts: true });
   await world.until(session, 'idle');
   const { calls: log } = await world.check(session);

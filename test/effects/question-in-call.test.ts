@@ -54,9 +54,7 @@ test.each(['mutate', 'idempotent', 'read'] as const)(
     const { pending } = await untilPhase(session, 'approval');
     expect(pending).toMatchObject([{ question: { text: 'Which seat?', answer: SEAT } }]);
     await decide(session, 'call_1_0', { decision: 'respond', output: { seat: 'A' } }, { by: 'ada' });
-    await expect
-      .poll(async () => (await session.state()).pending[0]?.question?.text, { timeout: 30_000 })
-      .toBe('Which meal?');
+    await expect.poll(async () => (await session.state()).pending[0]?.question?.text).toBe('Which meal?');
     await decide(session, 'call_1_0', { decision: 'respond', output: 'none' }, { by: 'bob' });
     const view = await untilPhase(session, 'idle');
     expect(view.lastText).toBe('got: ["X1",{"hold":7},{"seat":"A"},"none"]');
@@ -96,7 +94,7 @@ test('an answer counts only for its question, and only an answer or a rejection 
   const large = { decision: 'respond', output: 'x'.repeat(40_000) } as const;
   expect(await rejection(session.decide(first, large))).toMatchObject({ code: 'TOO_LARGE' });
   await session.decide(first, { decision: 'respond', output: 1 });
-  await expect.poll(async () => (await session.state()).pending[0]?.dispatchNo, { timeout: 30_000 }).toBe(2);
+  await expect.poll(async () => (await session.state()).pending[0]?.dispatchNo).toBe(2);
   // Somebody who has seen the first question does not answer the second one, though it has the same words.
   expect(await rejection(session.decide(first, { decision: 'respond', output: 2 }))).toMatchObject({
     code: 'DIGEST_MISMATCH',
@@ -156,9 +154,7 @@ test('a question that nobody answers in time ends the call, and a tool that alwa
   );
   const { session } = await desk(ask);
   for (let number = 1; number <= 10; number++) {
-    await expect
-      .poll(async () => (await session.state()).pending[0]?.dispatchNo, { timeout: 30_000 })
-      .toBe(number);
+    await expect.poll(async () => (await session.state()).pending[0]?.dispatchNo).toBe(number);
     await decide(session, 'call_1_0', { decision: 'respond', output: number });
   }
   expect((await untilPhase(session, 'idle')).lastText).toContain('and has asked 10 in this call: Sure?');

@@ -51,7 +51,7 @@ test('a worker that is killed in mid-answer: the reader drops what it has, and g
   const { parts, end } = follow(session);
   // From a worker in another process the text comes in pieces, too.
   const pieces = (): number => parts.filter(({ type }) => type === 'text').length;
-  await expect.poll(pieces, { timeout: 30_000 }).toBeGreaterThan(2);
+  await expect.poll(pieces).toBeGreaterThan(2);
   expect(screens(parts).at(-1)).toMatch(/^FALSE START word0/);
   await first.crash();
   await world.startWorkerProcess();
@@ -92,7 +92,7 @@ test('a server that is killed and comes back: the reader goes on, with nothing t
   })();
   const answers = (): string[] =>
     parts.flatMap((part) => (part.type === 'message' && part.role === 'assistant' ? [part.text] : []));
-  await expect.poll(answers, { timeout: 30_000 }).toHaveLength(1);
+  await expect.poll(answers).toHaveLength(1);
 
   await server.kill();
   await server.restart();

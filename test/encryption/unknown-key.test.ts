@@ -85,7 +85,7 @@ test('a mutation that reaches a worker without the key has not run, and runs onc
   hasKey = false;
   await session.decide(pending[0] as PendingCall, { decision: 'approve' }, { by: 'ada' });
   await expect
-    .poll(async () => (await session.calls()).items[0]?.status, { timeout: 30_000 })
+    .poll(async () => (await session.calls()).items[0]?.status)
     .toMatchObject({
       kind: 'stuck',
       reason: expect.stringContaining('does not have the encryption key new'),

@@ -389,9 +389,7 @@ const moved: Story = {
     for (const [i, version] of versions.entries()) {
       const { deployment: name, buildId } = version;
       await stage.startWorker([agent], { deployment: { name, buildId, behavior: 'PINNED' } });
-      await expect
-        .poll(() => setCurrentVersion(stage.client, version).then(() => true, String), { timeout: 30_000 })
-        .toBe(true);
+      await expect.poll(() => setCurrentVersion(stage.client, version).then(() => true, String)).toBe(true);
       await moveSession(stage.client, session.id, version);
       await session.send({ text: `Go on with ${buildId}.`, id: buildId });
       await until(session, ({ lastText, phase }) => phase === 'idle' && lastText === `Reply ${i + 2}.`);

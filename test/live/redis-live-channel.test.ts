@@ -218,7 +218,7 @@ test.skipIf(NO_REDIS)('who leaves and comes back while Redis answers gets all th
     reader.leave();
     reader = listen();
     await written;
-    await expect.poll(() => reader.text(), { timeout: 30_000 }).toBe(whole);
+    await expect.poll(() => reader.text()).toBe(whole);
   }
 });
 

@@ -147,7 +147,7 @@ test('a read that is given up does not cut off a mutation that the same server h
     defineAgent({ name: 'desk', model: stage.provider('m'), instructions: 'Help.', tools }),
   ]);
   const mutation = await stage.sessions.start('desk', { id: stage.id(), message: 't1' });
-  await expect.poll(() => existsSync(`${file}.t1.held`), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => existsSync(`${file}.t1.held`)).toBe(true);
   const read = await stage.sessions.start('desk', { id: stage.id(), message: 't2' });
   expect((await untilPhase(read, 'idle')).lastText).toContain('timed out');
   writeFileSync(`${file}.t1.go`, '');

@@ -76,7 +76,7 @@ test('a mutation that asks goes on with the answer, on another worker, and happe
   // An answer that lacks a field is asked for again.
   await decide(session, 'call_1_0', respond({}));
   await expect
-    .poll(async () => (await session.state()).pending[0]?.question?.text, { timeout: 30_000 })
+    .poll(async () => (await session.state()).pending[0]?.question?.text)
     .toBe('MCP server desk asks: Close t1?\nAsked again: the answer lacks sure');
   expect(closed()).toEqual([]);
   // The form has one field: its value is enough.

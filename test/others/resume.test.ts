@@ -119,7 +119,7 @@ test.each(['read', 'idempotent', 'mutate'] as const)(
     });
     const session = await stage.sessions.start('slow', { id: stage.id(), message: 'go' });
     await redeploy(stage, agent, async (i) => {
-      await expect.poll(() => started, { timeout: 30_000, interval: 20 }).toBe(i);
+      await expect.poll(() => started, { interval: 20 }).toBe(i);
     });
     expect(await untilPhase(session, 'idle', 'waiting', 'unknown_effect')).toMatchObject({
       phase: 'idle',

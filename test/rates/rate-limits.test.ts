@@ -234,7 +234,7 @@ test('a limiter whose state a newer version wrote waits for a worker of that ver
     );
   };
   await expect
-    .poll(failures, { timeout: 30_000 })
+    .poll(failures)
     .toEqual([expect.stringContaining('a newer version wrote the limiter of newer')]);
 });
 

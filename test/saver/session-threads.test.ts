@@ -65,9 +65,7 @@ describe('the checkpoints of a session', () => {
       return latest;
     };
     for (const message of ['Two.', 'Three.']) {
-      await expect
-        .poll(async () => (await look())?.metadata['phase'], { interval: 1, timeout: 30_000 })
-        .toBe('idle');
+      await expect.poll(async () => (await look())?.metadata['phase'], { interval: 1 }).toBe('idle');
       await session.send(message);
     }
     await untilPhase(session, 'idle');

@@ -104,7 +104,7 @@ test('a sleep and a reminder go along into a new run and through a rewind', asyn
   await told(session, ['remind_me', { seconds: 3_600, text: 'call Bob' }]);
   const { sleeping, turn } = await asleep(session, 3_600);
   const inNewRun = ({ past }: SessionState): boolean => past?.turn === turn;
-  await expect.poll(async () => inNewRun(await session.snapshot()), { timeout: 30_000 }).toBe(true);
+  await expect.poll(async () => inNewRun(await session.snapshot())).toBe(true);
   const { reminders, runId, ...view } = await session.state();
   expect(view.sleeping).toEqual(sleeping);
   expect(reminders).toMatchObject([{ text: 'call Bob' }]);

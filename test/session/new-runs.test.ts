@@ -247,9 +247,7 @@ test('a deleted session leaves nothing behind', async () => {
   await expect.poll(async () => (await stage.client.workflow.count(query)).count).toBeGreaterThan(1);
   await new TemporalSaver(stage.client).delete(session.id, { end: true });
 
-  await expect
-    .poll(async () => (await stage.client.workflow.count(query)).count, { timeout: 30_000 })
-    .toBe(0);
+  await expect.poll(async () => (await stage.client.workflow.count(query)).count).toBe(0);
 });
 
 test('a session whose runs retention has removed is deleted with its pieces', async () => {
@@ -265,9 +263,7 @@ test('a session whose runs retention has removed is deleted with its pieces', as
   }
   await new TemporalSaver(stage.client).delete(session.id);
 
-  await expect
-    .poll(async () => (await stage.client.workflow.count(query)).count, { timeout: 30_000 })
-    .toBe(0);
+  await expect.poll(async () => (await stage.client.workflow.count(query)).count).toBe(0);
 });
 
 test('a session that is reset to an earlier run does nothing again, also in the runs after it', async () => {
@@ -285,7 +281,7 @@ test('a session that is reset to an earlier run does nothing again, also in the 
     requestId: crypto.randomUUID(),
     workflowTaskFinishEventId: task?.eventId ?? null,
   });
-  await expect.poll(async () => (await session.state()).phase, { timeout: 30_000 }).toBe('idle');
+  await expect.poll(async () => (await session.state()).phase).toBe('idle');
   await say(session, ...[...Array(4).keys()].map((n) => `payEach new ${n}`), 'pay c');
 
   expect(paid.filter((bill) => bill === 'pay c')).toEqual(['pay c']);
@@ -328,7 +324,7 @@ test('a session stays in its run when what it would have to store of another one
     namespace,
     workflowExecution: { workflowId: session.id, runId: first },
   });
-  await expect.poll(() => findExecution(stage.client, session.id, first), { timeout: 30_000 }).toBeNull();
+  await expect.poll(() => findExecution(stage.client, session.id, first)).toBeNull();
   await say(session, 'hello', 'again', 'and again');
 
   const state = await session.snapshot();

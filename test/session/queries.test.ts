@@ -210,9 +210,9 @@ test('a server that does not know our search attributes runs sessions, too', asy
     }
     return ids;
   };
-  await expect.poll(() => unknown(), { timeout: 30_000 }).toEqual([open.id]);
+  await expect.poll(() => unknown()).toEqual([open.id]);
   await ensureSearchAttributes(connection, 'default', SESSION_SEARCH_ATTRIBUTES);
   // The server needs a moment to know them.
   const asked = (): Promise<string[]> => unknown('unknown').catch(() => []);
-  await expect.poll(asked, { timeout: 30_000 }).toEqual([open.id]);
+  await expect.poll(asked).toEqual([open.id]);
 });

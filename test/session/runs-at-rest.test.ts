@@ -69,8 +69,8 @@ async function openClerk(message: string): Promise<Clerk> {
 /** Waits until the session has gone on in a new run in the middle of its turn. */
 async function inNewRun({ stage, session }: Clerk): Promise<SessionState> {
   const first = (await runsOf(stage, session))[0];
-  await expect.poll(async () => (await session.snapshot()).runId, { timeout: 30_000 }).not.toBe(first);
-  await expect.poll(async () => (await session.snapshot()).inFlight.length, { timeout: 30_000 }).toBe(1);
+  await expect.poll(async () => (await session.snapshot()).runId).not.toBe(first);
+  await expect.poll(async () => (await session.snapshot()).inFlight.length).toBe(1);
   const state = await expectFoldEqualsLive(stage.client, session);
   expect(state).toMatchObject({ turn: 1, transcript: [{ role: 'assistant' }] });
   expect(state.batch).toHaveLength(state.calls.length);
@@ -204,7 +204,7 @@ test('a state that a newer version has carried over waits for a worker of that v
   const session = await stage.sessions.start('clerk', { id: stage.id() });
   const handle = stage.client.workflow.getHandle(session.id);
   const { runId } = await handle.describe();
-  await expect.poll(async () => (await handle.describe()).runId, { timeout: 30_000 }).not.toBe(runId);
+  await expect.poll(async () => (await handle.describe()).runId).not.toBe(runId);
   await first.stop();
 
   const older = await stage.startWorker([agent]);
@@ -213,7 +213,7 @@ test('a state that a newer version has carried over waits for a worker of that v
     ((await handle.fetchHistory()).events ?? []).flatMap(
       (event) => event.workflowTaskFailedEventAttributes?.failure?.message ?? [],
     );
-  await expect.poll(failures, { timeout: 30_000 }).not.toEqual([]);
+  await expect.poll(failures).not.toEqual([]);
   expect((await failures())[0]).toContain('a newer version of perdure wrote the state of the run before');
   expect((await handle.describe()).status.name).toBe('RUNNING');
   await older.stop();

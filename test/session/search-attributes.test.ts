@@ -80,7 +80,7 @@ test('a search attribute that is removed stops no session, and is written again 
   ]);
   await session.resume();
   await session.send('And now?');
-  await expect.poll(async () => (await session.state()).turn, { timeout: 30_000 }).toBe(2);
+  await expect.poll(async () => (await session.state()).turn).toBe(2);
 
   await registry.add('PerdureStatus', KEYWORD);
   await registry.add('PerdureAgent', KEYWORD);

@@ -151,7 +151,7 @@ test('a checkpoint is made whole, and forked, when its piece was merged and remo
   const piece = stage.client.workflow.getHandle(`perdure-content/${newest?.key}/0`);
   expect((await piece.describe()).status.name).toBe('TERMINATED');
   await deleteRun(stage.client, piece.workflowId, (await piece.describe()).runId);
-  await expect.poll(() => findExecution(stage.client, piece.workflowId), { timeout: 30_000 }).toBeNull();
+  await expect.poll(() => findExecution(stage.client, piece.workflowId)).toBeNull();
 
   expect(await wholeCheckpoint(stage.client, early)).toEqual(whole);
   const forked = await stage.sessions.fork(

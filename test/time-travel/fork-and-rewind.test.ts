@@ -728,7 +728,7 @@ test.each(['fork', 'rewind'] as const)(
       { shutdownGraceTime: 1 },
     );
     const session = await stage.sessions.start('clerk', { id: stage.id(), message: 'go' });
-    await expect.poll(() => noted, { timeout: 30_000, interval: 20 }).toBe(1);
+    await expect.poll(() => noted, { interval: 20 }).toBe(1);
     const latest = await new TemporalSaver(stage.client).get(session.id);
     expect((await session.calls()).items).toMatchObject([
       { status: { kind: 'running' }, dispatches: [{ outcome: null }] },

@@ -55,7 +55,7 @@ async function setting(): Promise<Stage & { agent: DefinedAgent }> {
 /** Runs one turn of a session and answers its last text. */
 async function turn({ sessions, id }: Pick<Stage, 'sessions' | 'id'>): Promise<string | null> {
   const session = await sessions.start('polite', { id: id(), message: 'Hello?' });
-  await expect.poll(async () => (await session.state()).phase, { timeout: 30_000 }).toBe('idle');
+  await expect.poll(async () => (await session.state()).phase).toBe('idle');
   return (await session.state()).lastText;
 }
 
@@ -109,7 +109,7 @@ test('workflow interceptors run; those that come after the plugin are refused', 
   const workflowModules = [file('interceptors.ts')];
   await stage.startWorker([stage.agent], { interceptors: { workflowModules } });
   const session = await stage.sessions.start('polite', { id: stage.id(), message: 'Hello?' });
-  await expect.poll(async () => (await session.state()).phase, { timeout: 30_000 }).toBe('idle');
+  await expect.poll(async () => (await session.state()).phase).toBe('idle');
   const { memo } = await stage.client.workflow.getHandle(session.id).describe();
   expect(memo).toMatchObject({ intercepted: true });
 
