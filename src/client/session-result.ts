@@ -24,7 +24,7 @@ const LOOK_MS = { first: 2_000, most: 10_000 };
 export async function sessionResult(client: Client, id: string, only: string | undefined): Promise<unknown> {
   for (let runId = only ?? (await describeSession(client, id)).runId; ; ) {
     try {
-      return await runResult(client, client.workflow.getHandle(id, runId, { followRuns: false }));
+      return await runResult(client.workflow.getHandle(id, runId, { followRuns: false }));
     } catch (error) {
       runId = await runAfter(client, { id, runId, isOnly: only !== undefined }, error);
     }
@@ -36,13 +36,11 @@ export async function sessionResult(client: Client, id: string, only: string | u
  * (`dispatchHistoryEventNotification` of its event notifier): its long poll then returns up to 20 s late. So this also
  * looks at the run now and then.
  */
-async function runResult(client: Client, handle: WorkflowHandle): Promise<unknown> {
-  // The poll is ended, because it would keep the process.
+async function runResult(handle: WorkflowHandle): Promise<unknown> {
   const done = new AbortController();
-  const told = client.withAbortSignal(done.signal, () => handle.result());
   const seen = untilSeenClosed(handle, done.signal).then(() => handle.result());
   try {
-    return await Promise.race([told, seen]);
+    return await Promise.race([handle.result(), seen]);
   } finally {
     done.abort();
   }

@@ -96,6 +96,16 @@ test('a wait for the result of a session that is terminated or timed out ends wi
   });
 });
 
+test('a wait for the result ends with the signal of its caller', async () => {
+  const { stage, session } = await waiting();
+  const stop = new AbortController();
+  const polls = vi.spyOn(stage.client.workflowService, 'getWorkflowExecutionHistory');
+  const result = rejection(stage.client.withAbortSignal(stop.signal, () => session.result()));
+  await expect.poll(() => polls.mock.calls.length).toBe(1);
+  stop.abort();
+  expect(await result).toBeInstanceOf(Error);
+});
+
 test('a wait for the result ends when the server has dropped the notice of the end', async () => {
   const { stage, session } = await waiting();
   const connection = await Connection.connect({ address: inject('temporal').address });
