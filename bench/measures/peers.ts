@@ -9,9 +9,9 @@ import type { Line } from '../support/report.ts';
 import { median, medianRatio, steadied } from '../support/stats.ts';
 
 /**
- * Loads and rounds. The whole takes 35 minutes on two cores. A session's start is a small part of it. Until
- * Node has compiled the code, which takes some thousand turns, a turn takes up to half as much processor time again: so
- * the load to warm up is repeated for some seconds.
+ * Loads and rounds. The whole takes 35 minutes on two cores. A session's start is a small part of it. Until Node has
+ * compiled the code, which takes some thousand turns, a turn takes up to half as much processor time again: so the load
+ * to warm up is repeated for some seconds.
  */
 const PLAN = {
   full: {

@@ -304,13 +304,18 @@ test('the stop of the chat ends the answer, and the next message is answered', a
   expect(page.errors).toEqual([]);
 });
 
-test('a pause after the stop of the chat holds it over the next message, until somebody resumes it', async () => {
+/** A chat that its user has stopped after an answer. */
+async function openStopped() {
   const { stage, chats } = await open();
   const id = stage.id();
   const page = chats.open(7, id);
   await page.chat.sendMessage({ text: 'hello' });
   expect((await chats.post(`/${id}/stop`, {})).status).toBe(204);
-  const session = stage.sessions.get(`ada-${id}`);
+  return { stage, page, session: stage.sessions.get(`ada-${id}`) };
+}
+
+test('a pause after the stop of the chat holds it over the next message, until somebody resumes it', async () => {
+  const { page, session } = await openStopped();
   await session.pause({ by: 'eve', reason: 'a review' });
   const done = page.chat.sendMessage({ text: 'again' });
   await until(session, ({ queued }) => queued === 1);
@@ -322,12 +327,7 @@ test('a pause after the stop of the chat holds it over the next message, until s
 });
 
 test('a message after the stop of the chat does not end a pause that comes while it is sent', async () => {
-  const { stage, chats } = await open();
-  const id = stage.id();
-  const page = chats.open(7, id);
-  await page.chat.sendMessage({ text: 'hello' });
-  expect((await chats.post(`/${id}/stop`, {})).status).toBe(204);
-  const session = stage.sessions.get(`ada-${id}`);
+  const { stage, page, session } = await openStopped();
   await untilPhase(session, 'paused');
   // The chat has read the state by then.
   const start = stage.sessions.start.bind(stage.sessions);

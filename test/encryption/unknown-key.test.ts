@@ -17,12 +17,7 @@ test('without the key workflow tasks fail with its id; a worker with the key goe
   const session = await sessions.start('waiting', { id: stage.id(), message: 'first' });
   const { workflow } = stage.client;
   await expect
-    .poll(
-      async () => (await workflow.getHandle(session.id).describe()).raw.pendingWorkflowTask?.attempt ?? 0,
-      {
-        timeout: 30_000,
-      },
-    )
+    .poll(async () => (await workflow.getHandle(session.id).describe()).raw.pendingWorkflowTask?.attempt ?? 0)
     .toBeGreaterThan(1);
   const error = await session.ping().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({

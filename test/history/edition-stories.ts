@@ -79,9 +79,7 @@ export const deployed: Story = {
     const [deployment, buildId] = ['expiring', 'next'];
     await stage.startWorker([next], { deployment: { name: deployment, buildId, behavior: 'AUTO_UPGRADE' } });
     await expect
-      .poll(() => setCurrentVersion(stage.client, { deployment, buildId }).then(() => true, String), {
-        timeout: 30_000,
-      })
+      .poll(() => setCurrentVersion(stage.client, { deployment, buildId }).then(() => true, String))
       .toBe(true);
     // The first answer may still be one of the other worker.
     for (let n = 0; ; n++) {

@@ -180,15 +180,12 @@ test('a session is started, decided, inspected, sent to and listed', async () =>
   const again = await call('POST /sessions', { json: { agent: 'support', id: path.split('/')[2] } });
   expect(again).toMatchObject({ status: 409, code: 'SESSION_EXISTS' });
   await expect
-    .poll(
-      async () => {
-        const list = await call<{ items: SessionSummary[] }>(
-          'GET /sessions?agent=support&status=active&limit=1000',
-        );
-        return list.body.items.map(({ id }) => `/sessions/${id}`);
-      },
-      { timeout: 30_000 },
-    )
+    .poll(async () => {
+      const list = await call<{ items: SessionSummary[] }>(
+        'GET /sessions?agent=support&status=active&limit=1000',
+      );
+      return list.body.items.map(({ id }) => `/sessions/${id}`);
+    })
     .toContain(path);
   expect((await call('GET /sessions?limit=0')).body).toEqual({ items: [] });
   expect(stage.model).toBeDefined();

@@ -30,13 +30,11 @@ async function openRegistry(plugins: WorkerPlugin[] = [], runTurns?: number): Pr
   await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(DAY_MS) });
   const client = new Client({ connection, namespace });
   await expect
-    .poll(
-      () =>
-        ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).then(
-          () => 'registered',
-          String,
-        ),
-      { timeout: 30_000 },
+    .poll(() =>
+      ensureSearchAttributes(connection, namespace, SESSION_SEARCH_ATTRIBUTES).then(
+        () => 'registered',
+        String,
+      ),
     )
     .toBe('registered');
   const agent = defineAgent({

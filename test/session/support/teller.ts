@@ -53,13 +53,10 @@ export async function say(session: Session, ...texts: string[]): Promise<void> {
     const { messages } = await session.state();
     await session.send(text);
     await expect
-      .poll(
-        async () => {
-          const { phase, messages: now } = await session.state();
-          return phase === 'idle' && now > messages + 1;
-        },
-        { timeout: 30_000 },
-      )
+      .poll(async () => {
+        const { phase, messages: now } = await session.state();
+        return phase === 'idle' && now > messages + 1;
+      })
       .toBe(true);
   }
 }
